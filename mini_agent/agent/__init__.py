@@ -1,0 +1,1 @@
+"""The loop that runs one turn, and the rules it goes by."""

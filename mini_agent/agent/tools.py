@@ -1,0 +1,133 @@
+"""What a tool is, which ones there are, and how a call's arguments are checked.
+
+A tool is a small class; `tools/README.md` shows one whole. The schema a model sees is made from the parameter struct, so
+the two can't differ.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from mini_agent.core.errors import ToolError
+from mini_agent.core.messages import ToolCall, ToolResult, ToolSpec
+from mini_agent.core.permission import Effect, Preview
+from mini_agent.workspace.files import Files
+
+ENTRY_POINTS = "mini_agent.tools"
+
+P = TypeVar("P", bound=msgspec.Struct)
+
+
+async def _nowhere(_: str) -> None:
+    """Where live output goes when nobody watches."""
+
+
+@dataclass(slots=True, frozen=True)
+class ToolContext:
+    """What a tool is given to work with.
+
+    files: the workspace's files, seen safely. output: takes live output, a piece at a time. environment: the variables for
+    child processes, without keys.
+    """
+
+    files: Files
+    output: Callable[[str], Awaitable[None]] = _nowhere
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Tool(ABC, Generic[P]):
+    """Something a model can ask for.
+
+    effect: what it does to the world at worst; the permission judgement starts from it.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    effect: ClassVar[Effect]
+    parameters: type[P]
+
+    def preview(self, arguments: P, context: ToolContext) -> Preview:
+        """What the call would do, made without doing it. Raises ToolError where it could not be done at all."""
+        return Preview()
+
+    @abstractmethod
+    async def run(self, arguments: P, context: ToolContext) -> ToolResult:
+        """Does it. Raises ToolError with a text for the model; any other exception is told to the model as well."""
+
+
+def spec(tool: Tool[Any]) -> ToolSpec:
+    """The tool as a model is told of it: the schema inlined, optionals without null."""
+    (schema,), components = msgspec.json.schema_components([tool.parameters])
+    return ToolSpec(tool.name, tool.description, _inline(schema, components))
+
+
+def _inline(schema: Any, components: Mapping[str, Any]) -> Any:
+    """`schema` with references resolved, titles and nulls taken out: some providers refuse each of these."""
+    if isinstance(schema, list):
+        return [_inline(part, components) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inline(components[schema["$ref"].rsplit("/", 1)[-1]], components)
+    if "anyOf" in schema:
+        choices = [part for part in schema["anyOf"] if part.get("type") != "null"]
+        if len(choices) == 1:
+            rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+            return _inline({**choices[0], **rest}, components)
+    return {
+        key: {name: _inline(part, components) for name, part in value.items()}
+        if key == "properties"
+        else _inline(value, components)
+        for key, value in schema.items()
+        if key != "title" and not (key == "default" and value is None)
+    }
+
+
+class Registry:
+    """The tools by name, in the order in which they were given."""
+
+    def __init__(self, tools: Iterable[Tool[Any]]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(spec(tool) for tool in self._tools.values())
+
+    def find(self, call: ToolCall) -> tuple[Tool[Any], Any]:
+        """The tool of a call and its checked arguments. Raises ToolError that names the problem and the way out."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            near = get_close_matches(call.name, self._tools, n=1)
+            guess = f" Did you mean {near[0]}?" if near else ""
+            raise ToolError(
+                f"There is no tool {call.name!r}.{guess} The tools are: {', '.join(self._tools)}."
+            )
+        if call.invalid is not None:
+            raise ToolError(
+                f"The arguments of {call.name} could not be used: {call.invalid}. Send the call again."
+            )
+        try:
+            # Not strict: models write numbers and booleans as strings.
+            return tool, msgspec.convert(call.arguments, tool.parameters, strict=False)
+        except msgspec.ValidationError as error:
+            wanted = ", ".join(spec(tool).parameters.get("properties", {}))
+            raise ToolError(
+                f"The arguments of {call.name} are wrong: {error}. It takes: {wanted}. Send the call again."
+            ) from error
+
+
+def discover() -> tuple[list[Tool[Any]], list[str]]:
+    """The tools of every installed package that registers some, and a line for each that could not be loaded."""
+    tools: list[Tool[Any]] = []
+    problems: list[str] = []
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            tools.append(point.load()())
+        except Exception as error:  # noqa: BLE001  somebody else's code: its failure must not take the program along
+            problems.append(f"tool {point.name} of {point.value} could not be loaded: {error!r}")
+    return tools, problems

@@ -1,0 +1,1 @@
+"""Everything that is a Streamer: models, and wrappers around models."""

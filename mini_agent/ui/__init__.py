@@ -1,0 +1,1 @@
+"""The faces: a terminal, piped text, stream-json."""
