@@ -1,7 +1,7 @@
 """What a tool is, which ones there are, and how a call's arguments are checked.
 
-A tool is a small class; `tools/README.md` shows one whole. The schema a model sees is made from the parameter struct, so
-the two can't differ.
+A tool is a small class; `tools/README.md` shows one whole. The schema a model sees is made from the parameter struct,
+so the two can't differ.
 """
 
 from abc import ABC, abstractmethod
@@ -31,8 +31,8 @@ async def _nowhere(_: str) -> None:
 class ToolContext:
     """What a tool is given to work with.
 
-    files: the workspace's files, seen safely. output: takes live output, a piece at a time. environment: the variables for
-    child processes, without keys.
+    files: the workspace's files, seen safely. output: takes live output, a piece at a time. environment: the
+    variables for child processes, without keys.
     """
 
     files: Files

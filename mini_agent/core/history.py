@@ -58,8 +58,8 @@ def _belongs(message: Message, block: AnyBlock) -> bool:
 def _pair(messages: Sequence[Message]) -> dict[tuple[int, int], ToolResult]:
     """For each answered call, by message and block position, its result.
 
-    A result belongs to the nearest message before it that has an unanswered call of its id, because ids may be used again
-    later; calls of one message that share an id are answered in order.
+    A result belongs to the nearest message before it that has an unanswered call of its id, because ids may be used
+    again later; calls of one message that share an id are answered in order.
     """
     waiting: dict[str, list[list[tuple[int, int]]]] = {}
     answers: dict[tuple[int, int], ToolResult] = {}
@@ -129,3 +129,12 @@ class Conversation:
             self._messages[-1] = Message("tool", (*last.blocks, clean))
         else:
             self._messages.append(Message("tool", (clean,)))
+
+    def unanswered(self) -> tuple[ToolCall, ...]:
+        """The calls of the last response that have no result yet."""
+        answered: set[str] = set()
+        for message in reversed(self._messages):
+            if message.role != "tool":
+                return tuple(call for call in message.tool_calls if call.id not in answered)
+            answered.update(result.call_id for result in message.tool_results)
+        return ()

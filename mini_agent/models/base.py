@@ -1,8 +1,8 @@
 """What a model is to the rest of the program: a `Streamer`.
 
-Contract of `stream`: each attempt begins with one `StreamStarted`; the stream ends with exactly one `Completed`, or raises
-`ModelError`; `CancelledError` passes through, and whatever was open is closed first. Wrappers are Streamers around a
-Streamer: `TracedModel(RetryingModel(HttpModel(...)))`.
+Contract of `stream`: each attempt begins with one `StreamStarted`; the stream ends with exactly one `Completed`, or
+raises `ModelError`; `CancelledError` passes through, and whatever was open is closed first. Wrappers are Streamers
+around a Streamer: `TracedModel(RetryingModel(HttpModel(...)))`.
 """
 
 import uuid
@@ -43,8 +43,8 @@ class Meter:
 class Attempt:
     """One try at a request. The outermost Streamer makes it where none is given; wrappers pass it on, renumbered.
 
-    number: from 1. fresh_connection: outside the pool. without: what this attempt leaves out. deadline: the total one of
-    W9, on the event loop's clock, None for none.
+    number: from 1. fresh_connection: outside the pool. without: what this attempt leaves out. deadline: the total one
+    of W9, on the event loop's clock, None for none.
     """
 
     request_id: str
@@ -55,9 +55,9 @@ class Attempt:
     meter: Meter = field(default_factory=Meter)
 
 
-def new_attempt() -> Attempt:
+def new_attempt(deadline: float | None = None) -> Attempt:
     """The first attempt of a new request."""
-    return Attempt(request_id=uuid.uuid4().hex)
+    return Attempt(request_id=uuid.uuid4().hex, deadline=deadline)
 
 
 class Streamer(Protocol):

@@ -1,0 +1,222 @@
+"""The agent: runs one turn, from the user's message to the answer, and yields what happens as events.
+
+A turn is: ask the model; run the calls it made; ask again; until it answers without a call. The agent knows neither
+retries nor tracing (they are wrapped around its model) nor any screen (it only yields).
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from mini_agent.agent.calls import CANCELLED, CUT, STOPPED, Approve, CallRunner
+from mini_agent.agent.handover import HandOver
+from mini_agent.agent.tools import Registry, ToolContext
+from mini_agent.core.errors import ErrorInfo, ErrorKind, ModelError
+from mini_agent.core.events import (
+    AgentEvent,
+    ChannelToken,
+    Completed,
+    Failed,
+    Notice,
+    StreamStarted,
+    TurnFinished,
+    TurnReason,
+    TurnStarted,
+)
+from mini_agent.core.history import Conversation
+from mini_agent.core.messages import Request, Response, StopReason, ToolResult, Usage
+from mini_agent.core.permission import Mode
+from mini_agent.models.base import Streamer
+
+_NO_ANSWER: dict[StopReason, tuple[ErrorKind, str]] = {
+    "content_filter": ("provider", "the provider's content filter stopped the answer"),
+    "refusal": ("provider", "the model refused to answer"),
+    "context_overflow": ("context_overflow", "the conversation no longer fits the model's context window"),
+}
+"""Ends of a response that are not an answer, whatever text came with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSettings:
+    """What the requests of a turn are made with. max_steps: how many requests one turn may make."""
+
+    model: str
+    system: str
+    mode: Mode = "ask"
+    max_steps: int = 100
+    max_tokens: int | None = None
+    stream: bool = True
+
+
+class Agent:
+    """Runs turns on one conversation, one at a time.
+
+    approve: asks the user about a call; it may be cancelled with the turn. handover: shared with whoever else tells
+    events of the turn (the tracing wrapper). now: unix seconds.
+    """
+
+    def __init__(
+        self,
+        model: Streamer,
+        tools: Registry,
+        conversation: Conversation,
+        approve: Approve,
+        *,
+        context: ToolContext,
+        settings: TurnSettings,
+        handover: HandOver | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._model = model
+        self._specs = tools.specs
+        self._conversation = conversation
+        self._settings = settings
+        self._handover = handover or HandOver()
+        self._now = now
+        self._calls = CallRunner(
+            tools,
+            conversation,
+            approve,
+            context=context,
+            mode=settings.mode,
+            handover=self._handover,
+            now=now,
+        )
+        self._task: asyncio.Task[None] | None = None
+        self._begun = False
+        self._cancelled = False
+        self._partial: list[str] = []
+        self._usage = Usage()
+        self._text = ""
+
+    async def run(self, prompt: str) -> AsyncGenerator[AgentEvent, None]:
+        """One turn; its last event is `TurnFinished`. Closing it early tears the turn down without further events."""
+        if self._task is not None:
+            raise RuntimeError("a turn is running already")
+        self._begun = self._cancelled = False
+        self._usage, self._text = Usage(), ""
+        self._partial.clear()
+        self._handover.open()
+        task = self._task = asyncio.create_task(self._work(prompt), name="turn")
+        try:
+            async with aclosing(self._handover.events()) as events:
+                async for event in events:
+                    yield event
+            await task  # an exception left in it is a defect of ours: it is not hidden
+        finally:
+            self._handover.close()
+            task.cancel()
+            await asyncio.wait({task})
+            self._task = None
+
+    def cancel(self) -> None:
+        """Ends the turn; it goes on yielding up to `TurnFinished(cancelled)`. Does nothing where there is no turn."""
+        if self._task is None or self._cancelled:
+            return  # a second cancel must not end the clean-up of the first
+        self._cancelled = True
+        if self._begun:  # a task that has not begun would end without a word
+            self._task.cancel()
+
+    async def _work(self, prompt: str) -> None:
+        """The turn in its own task: whatever happens, the history is sendable and the turn has its end."""
+        self._begun = True
+        reason: TurnReason
+        try:
+            try:
+                reason = await self._turn(prompt)
+            except asyncio.CancelledError:
+                if not self._cancelled:
+                    raise  # torn down from outside: nobody listens any more
+                reason = "cancelled"
+            except ModelError as error:
+                self._partial.clear()  # what a broken stream had said is no answer
+                self._handover.put_now(Failed(t=self._now(), error=error.info()))
+                reason = "failed"
+            finally:
+                self._settle()
+            self._handover.put_now(
+                TurnFinished(t=self._now(), reason=reason, text=self._text, usage=self._usage)
+            )
+        finally:
+            self._handover.close()
+
+    def _settle(self) -> None:
+        """Leaves the history as every provider takes it: what was said stays, every call has its result. Awaits
+        nothing.
+        """
+        if self._partial:
+            self._text = "".join(self._partial)
+            self._partial.clear()
+            self._conversation.add_partial(self._text)
+        for call in self._conversation.unanswered():
+            self._conversation.add_result(ToolResult(CANCELLED, is_error=True, call_id=call.id))
+
+    async def _turn(self, prompt: str) -> TurnReason:
+        await self._handover.put(TurnStarted(t=self._now(), prompt=prompt))
+        self._conversation.add_user(prompt)
+        self._calls.begin_turn()
+        if self._cancelled:
+            return "cancelled"
+        for _ in range(self._settings.max_steps):
+            response = await self._ask()
+            if response.stop_reason in _NO_ANSWER:
+                return await self._no_answer(response)
+            if not response.tool_calls:
+                if response.stop_reason == "max_tokens":
+                    await self._notice("the answer was cut at max_tokens")
+                return "denied" if self._calls.denied else "done"
+            if response.stop_reason == "max_tokens":
+                await self._calls.refuse(response.tool_calls, CUT)
+            else:
+                await self._calls.run(response.tool_calls)
+        await self._notice(f"stopped after {self._settings.max_steps} steps (the cap on steps per turn)")
+        return "max_steps"
+
+    async def _ask(self) -> Response:
+        """One request, its events passed on; the response is in the history when this returns. Raises ModelError."""
+        request = Request(
+            messages=self._conversation.sendable(),
+            system=self._settings.system,
+            tools=self._specs,
+            model=self._settings.model,
+            max_tokens=self._settings.max_tokens,
+            stream=self._settings.stream,
+        )
+        await self._handover.settled()
+        response: Response | None = None
+        async with aclosing(self._model.stream(request)) as events:
+            async for event in events:
+                match event:
+                    case StreamStarted():
+                        self._partial.clear()
+                    case ChannelToken(channel="text", text=text):
+                        self._partial.append(text)
+                    case Completed():
+                        response = event.response
+                        self._keep(response)
+                    case _:
+                        pass
+                await self._handover.put(event)
+        if response is None:
+            raise RuntimeError("the model's stream ended without Completed")
+        return response
+
+    def _keep(self, response: Response) -> None:
+        self._partial.clear()
+        self._conversation.add_response(response)
+        self._text = response.text
+        self._usage += response.usage
+
+    async def _no_answer(self, response: Response) -> TurnReason:
+        """A response that ended in place of an answer: its calls are not run, and the turn fails with the reason."""
+        kind, message = _NO_ANSWER[response.stop_reason]
+        await self._calls.refuse(response.tool_calls, STOPPED.format(reason=message))
+        await self._handover.put(
+            Failed(t=self._now(), error=ErrorInfo(kind=kind, message=message, code=response.raw_stop_reason))
+        )
+        return "failed"
+
+    async def _notice(self, text: str) -> None:
+        await self._handover.put(Notice(t=self._now(), level="warning", text=text))

@@ -1,0 +1,138 @@
+"""The composition root: builds the parts and joins them, nothing else.
+
+Heavy rooms (httpx with its back end, the TLS context, tenacity, the tools) are reached only through `warm`, which a
+front end runs in a thread once its prompt is up; the start loads none of them.
+"""
+
+import asyncio
+import platform
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from mini_agent import __version__
+from mini_agent.models.base import Streamer
+from mini_agent.settings import Settings
+from mini_agent.ui.ports import Approve, Facts, SessionPort
+
+FRAME_S = 1 / 20
+"""How often a screen is painted at most, and so how often its stream is read."""
+
+Opener = Callable[[Approve], SessionPort]
+
+
+def facts(settings: Settings) -> Facts:
+    """What a front end says of the session before there is one."""
+    return Facts(
+        version=__version__,
+        profile=settings.profile.name,
+        model=settings.model,
+        mode=settings.mode,
+        folder=str(settings.folder),
+        key_env=settings.profile.key_env,
+        stream=settings.stream,
+        notices=settings.notices,
+    )
+
+
+def warm(settings: Settings, *, watched: bool) -> Opener:
+    """Loads what the first request and the first answer need; returns what opens a session.
+
+    watched: whether a screen shows the stream, so that its reads are paced. Takes a while, and may run in any thread.
+    Raises ConfigError.
+    """
+    # The one place where slow imports are put off: see the list of what the start may load in tests/test_start.py.
+    from mini_agent.agent.handover import HandOver  # noqa: PLC0415
+    from mini_agent.agent.loop import Agent, TurnSettings  # noqa: PLC0415
+    from mini_agent.agent.prompt import system_prompt  # noqa: PLC0415
+    from mini_agent.agent.tools import Registry, ToolContext, discover  # noqa: PLC0415
+    from mini_agent.core.history import Conversation  # noqa: PLC0415
+    from mini_agent.models.policy import DEFAULT, PATIENT  # noqa: PLC0415
+    from mini_agent.models.retrying import RetryingModel  # noqa: PLC0415
+    from mini_agent.models.traced import TracedModel  # noqa: PLC0415
+    from mini_agent.session import Session  # noqa: PLC0415
+    from mini_agent.workspace.files import Files  # noqa: PLC0415
+
+    rng = random.Random(settings.seed)  # noqa: S311  jitter and demo faults, nothing secret
+    model = _demo_model(settings, rng) if settings.is_demo else _http_model(settings, watched=watched)
+    named = PATIENT if settings.retry == "patient" else DEFAULT
+    overrides = {name: getattr(settings, name) for name in ("max_retries", "base_s", "cap_s")}
+    policy = replace(named, **{name: value for name, value in overrides.items() if value is not None})
+    tools, problems = discover()
+    registry = Registry(tools)
+    handover = HandOver()
+    traced = TracedModel(
+        RetryingModel(model, policy, rng=rng), handover.put_now, total_s=settings.profile.deadlines.total_s
+    )
+
+    def open_session(approve: Approve) -> SessionPort:
+        agent = Agent(
+            traced,
+            registry,
+            Conversation(),
+            approve,
+            context=ToolContext(Files(settings.folder), environment=settings.environment),
+            settings=TurnSettings(
+                model=settings.model,
+                system=system_prompt(
+                    folder=str(settings.folder),
+                    system=platform.system(),
+                    date=f"{datetime.now().astimezone():%Y-%m-%d}",
+                ),
+                mode=settings.mode,
+                max_steps=settings.max_steps,
+                max_tokens=settings.max_tokens,
+                stream=settings.stream,
+            ),
+            handover=handover,
+        )
+        return Session(agent, traced, problems)
+
+    return open_session
+
+
+def _demo_model(settings: Settings, rng: random.Random) -> Streamer:
+    from mini_agent.models.demo import DemoModel  # noqa: PLC0415  a part of `warm`
+
+    return DemoModel(
+        delay_ms=settings.delay_ms, fail_rate=settings.fail_rate, cut_rate=settings.cut_rate, rng=rng
+    )
+
+
+def _http_model(settings: Settings, *, watched: bool) -> Streamer:
+    from mini_agent.models.http import HttpModel  # noqa: PLC0415  a part of `warm`
+    from mini_agent.wire.transport import Transport  # noqa: PLC0415
+
+    transport = Transport(connect_s=settings.profile.deadlines.connect_s, pace_s=FRAME_S if watched else None)
+    return HttpModel(settings.profile, settings.api_key, transport, user_agent=f"mini-agent/{__version__}")
+
+
+class WarmUp:
+    """`warm` in one thread, started when the prompt is up."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._opener: Future[Opener] = Future()
+        self._started = False
+
+    def start(self) -> None:
+        """Starts it, once."""
+        if not self._started:
+            self._started = True
+            # A daemon: whoever leaves at once does not wait for it.
+            threading.Thread(target=self._run, name="warm-up", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._opener.set_result(warm(self._settings, watched=True))
+        except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for
+            self._opener.set_exception(error)
+
+    async def open_session(self, approve: Approve) -> SessionPort:
+        """A session, when everything is there. Raises ConfigError."""
+        self.start()
+        return (await asyncio.wrap_future(self._opener))(approve)

@@ -1,0 +1,135 @@
+"""The command line: parse, then hand over."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from mini_agent import __version__, app
+from mini_agent.core.errors import ConfigError
+from mini_agent.settings import Settings, load
+from mini_agent.ui import headless, repl
+
+USAGE_ERROR = 2
+
+_USAGE_ERRORS: tuple[type[Exception], ...] = (typer.BadParameter.__mro__[1],)
+"""What typer raises for every wrong command line; it exports only a child of it."""
+
+_cli = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mini-agent {__version__}")
+        raise typer.Exit
+
+
+@_cli.command(context_settings={"help_option_names": ["-h", "--help"]})
+def mini_agent(
+    prompt: Annotated[str | None, typer.Argument(help="A first message.", show_default=False)] = None,
+    print_: Annotated[
+        str | None,
+        typer.Option(
+            "-p", "--print", metavar="TEXT", help="Answer TEXT (- or nothing: standard input) and exit."
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model; demo needs no key.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Any endpoint for chat completions.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The vendor: deepseek, generic, demo.")
+    ] = None,
+    output_format: Annotated[
+        Literal["text", "json", "stream-json"], typer.Option(help="What -p writes.")
+    ] = "text",
+    no_stream: Annotated[bool, typer.Option("--no-stream", help="Ask for the answer in one piece.")] = False,
+    mode: Annotated[Literal["ask", "auto"] | None, typer.Option(help="What is done without asking.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Cap on the tokens of one answer.")
+    ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(metavar="N", help="Cap on the requests of one turn.")
+    ] = None,
+    retry: Annotated[
+        Literal["default", "patient"] | None, typer.Option(help="How long to keep trying.")
+    ] = None,
+    cwd: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The workspace, if not this folder.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A coding agent in your terminal. Without -p it opens a chat; a key in DEEPSEEK_API_KEY makes it answer for real."""
+    flags = {
+        "model": model,
+        "base_url": base_url,
+        "profile": profile,
+        "mode": mode,
+        "max_tokens": max_tokens,
+        "max_steps": max_steps,
+        "retry": retry,
+        "stream": False if no_stream else None,
+    }
+    settings = load(_workspace(cwd), flags, dict(os.environ))
+    interactive = print_ is None and sys.stdin.isatty() and sys.stdout.isatty()
+    if interactive:
+        if output_format != "text":
+            raise ConfigError("--output-format is for -p; a chat is always text")
+        raise typer.Exit(_chat(settings, prompt))
+    ask = print_ if print_ is not None else prompt if prompt is not None else "-"
+    raise typer.Exit(headless.answer(app.warm(settings, watched=False), ask, output_format))
+
+
+def _workspace(cwd: Path | None) -> Path:
+    try:
+        folder = Path.cwd() if cwd is None else cwd
+        if not folder.is_dir():
+            raise ConfigError(f"--cwd {folder} is no folder")
+        return folder.resolve()
+    except OSError as error:
+        raise ConfigError(f"the working directory can't be used: {error}") from None
+
+
+def _chat(settings: Settings, prompt: str | None) -> int:
+    warm_up = app.WarmUp(settings)
+    return asyncio.run(
+        repl.repl(app.facts(settings), warm_up.open_session, first_prompt=prompt, on_ready=warm_up.start)
+    )
+
+
+def _with_bare_p(arguments: Sequence[str]) -> list[str]:
+    """`-p` without a text means `-p -`: the prompt comes from standard input."""
+    given = list(arguments)
+    end = given.index("--") if "--" in given else len(given)
+    for place, word in enumerate(given[:end]):
+        following = given[place + 1] if place + 1 < len(given) else "--"
+        if word in ("-p", "--print") and following.startswith("-") and following != "-":
+            given[place : place + 1] = [word, "-"]
+            break
+    return given
+
+
+def main() -> None:
+    """The console script. Ends the process with a code of the documented table."""
+    command = typer.main.get_command(_cli)
+    try:
+        code = command.main(_with_bare_p(sys.argv[1:]), prog_name="mini-agent", standalone_mode=False)
+    except ConfigError as error:
+        code = _said(str(error))
+    except _USAGE_ERRORS as error:
+        problem = getattr(error, "format_message", error.__str__)()
+        code = _said(f"{problem} (mini-agent --help shows what there is)")
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    sys.exit(code or 0)
+
+
+def _said(problem: str) -> int:
+    print(f"mini-agent: {' '.join(problem.split())}", file=sys.stderr)  # noqa: T201  before there is any front end
+    return USAGE_ERROR

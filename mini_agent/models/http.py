@@ -1,0 +1,230 @@
+"""The model behind an HTTP endpoint: transport, framing and adapter joined into a `Streamer`."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+
+from mini_agent.core.errors import ModelError
+from mini_agent.core.events import (
+    AttemptProgress,
+    ChannelToken,
+    Completed,
+    Phase,
+    StreamEvent,
+    StreamStarted,
+    ToolCallDelta,
+)
+from mini_agent.core.messages import Request
+from mini_agent.core.profile import Profile
+from mini_agent.models.base import Attempt, answered, new_attempt
+from mini_agent.wire.assembly import Origin
+from mini_agent.wire.chat_completions import ChatDecoder, encode
+from mini_agent.wire.deadlines import Watch
+from mini_agent.wire.failures import failure, misdirected
+from mini_agent.wire.framing import BodyDecoder, ServerSentEvent
+from mini_agent.wire.profiles import endpoint
+from mini_agent.wire.transport import Exchange, Headers, Sent, Transport
+
+ERROR_BODY_BYTES = 65536
+"""What is read of an error's body; the rest is of no use to anyone."""
+
+ERROR_BODY_S = 5.0
+"""How long each piece of it is waited for."""
+
+
+class HttpModel:
+    """A `Streamer` over HTTP.
+
+    profile: the vendor, its base URL already the one to use. api_key: "" for none. transport: is closed with the model.
+    now: unix seconds.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        api_key: str,
+        transport: Transport,
+        *,
+        user_agent: str,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._profile = profile
+        self._url = endpoint(profile)
+        self._transport = transport
+        self._now = now
+        # Streams are asked for unpacked: what compresses a stream also holds it back.
+        self._headers = {"user-agent": user_agent, "accept-encoding": "identity", **profile.headers}
+        if api_key:
+            self._headers["authorization"] = f"Bearer {api_key}"
+
+    async def stream(
+        self, request: Request, attempt: Attempt | None = None
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """One attempt. Raises ModelError."""
+        attempt = attempt or new_attempt()
+        started_t = self._now()
+        run = _Run(self._profile, self._url, request, attempt, started_t, self._now)
+        yield StreamStarted(
+            t=started_t,
+            request_id=attempt.request_id,
+            attempt=attempt.number,
+            model=request.model,
+            api=self._profile.api,
+        )
+        body = encode(request, self._profile, attempt.without)
+        accept = "text/event-stream" if request.stream else "application/json"
+        try:
+            async with (
+                self._transport.exchange(self._url, {"accept": accept, **self._headers}, body) as exchange,
+                aclosing(run.events(exchange)) as events,
+            ):
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            error.request_id, error.attempt = attempt.request_id, attempt.number
+            raise
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class _Run:
+    """What one attempt knows while it runs."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        url: str,
+        request: Request,
+        attempt: Attempt,
+        started_t: float,
+        now: Callable[[], float],
+    ) -> None:
+        self._started_t = started_t
+        self._profile = profile
+        self._url = url
+        self._attempt = attempt
+        self._meter = attempt.meter
+        self._now = now
+        total_left = (
+            None if attempt.deadline is None else attempt.deadline - asyncio.get_running_loop().time()
+        )
+        self._watch = Watch(profile.deadlines, stream=request.stream, total_left_s=total_left)
+        self._body = BodyDecoder()
+        self._decoder = ChatDecoder(profile, Origin(attempt.request_id, attempt.number, started_t))
+        self._headers = Headers(0, {})
+        self._numbered = 0
+        self._said = False
+
+    async def events(self, exchange: Exchange) -> AsyncGenerator[StreamEvent, None]:
+        """Everything up to and including `Completed`."""
+        try:
+            async with aclosing(self._arrivals(exchange)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._meter.bytes = exchange.bytes
+            self._meter.read_gaps_s.extend(exchange.read_gaps_s)
+            self._meter.usage = self._decoder.usage
+        exchange.finish()
+        yield self._completed()
+
+    async def _arrivals(self, exchange: Exchange) -> AsyncGenerator[StreamEvent, None]:
+        loop = asyncio.get_running_loop()
+        while not self._decoder.ended:
+            allowed = self._watch.allowance_s()
+            began = loop.time()
+            try:
+                arrival = await exchange.next(allowed)
+            except TimeoutError:
+                self._watch.waited(allowed)
+                if self._watch.over:
+                    return
+                if (late := self._watch.expired()) is not None:
+                    raise late from None
+                yield self._progress("silent", exchange.bytes)
+                continue
+            except ModelError:
+                if self._decoder.finished:
+                    return  # the answer was whole; only its usage is lost (W4)
+                raise
+            self._watch.waited(min(allowed, loop.time() - began))
+            match arrival:
+                case None:
+                    break
+                case Sent(connect_s):
+                    self._meter.connect_s = connect_s
+                    yield self._progress("connected", 0)
+                case Headers():
+                    self._headers = arrival
+                    self._watch.byte()
+                    if not 200 <= arrival.status < 300:
+                        raise await self._refused(exchange)
+                    yield self._progress("headers", 0)
+                case bytes():
+                    for event in self._decode(arrival):
+                        yield event
+        for event in self._events(self._body.close()):
+            yield event
+
+    def _decode(self, data: bytes) -> Iterator[StreamEvent]:
+        """The events of what one read gave. Raises ModelError where the server put an error into the stream."""
+        if self._meter.first_byte_s is None:
+            self._meter.first_byte_s = self._now() - self._started_t
+        self._watch.byte()
+        return self._events(self._body.feed(data))
+
+    def _events(self, framed: list[ServerSentEvent]) -> Iterator[StreamEvent]:
+        now = self._now()
+        for event in framed:
+            self._numbered += 1
+            self._meter.event_bytes.append(len(event.data))
+            self._watch.event()
+            for decoded in self._decoder.decode(event, self._numbered, now):
+                if isinstance(decoded, ChannelToken | ToolCallDelta):
+                    self._watch.progress()
+                    self._said = True
+                yield decoded
+            if self._decoder.failure is not None:
+                raise self._decoder.failure
+        if self._decoder.finished:
+            self._watch.finish()
+
+    def _progress(self, phase: Phase, received: int) -> AttemptProgress:
+        return AttemptProgress(
+            t=self._now(),
+            request_id=self._attempt.request_id,
+            attempt=self._attempt.number,
+            phase=phase,
+            bytes=received,
+            silent_s=self._watch.silent_s,
+        )
+
+    async def _refused(self, exchange: Exchange) -> ModelError:
+        """The error of a status that is no success, from as much of its body as is worth reading."""
+        body = b""
+        try:
+            while len(body) < ERROR_BODY_BYTES and (arrival := await exchange.next(ERROR_BODY_S)) is not None:
+                body += arrival if isinstance(arrival, bytes) else b""
+        except (TimeoutError, ModelError):
+            pass  # the status says enough
+        headers = self._headers.headers
+        return failure(self._headers.status, headers, body, now=self._now(), key_env=self._profile.key_env)
+
+    def _completed(self) -> Completed:
+        """The whole answer. Raises ModelError where there is none: cut, empty, or not a model's answer at all."""
+        if not (self._decoder.finished or self._decoder.ended or self._said) and self._is_foreign():
+            raise misdirected(
+                self._body.head, url=self._url, content_type=self._headers.headers.get("content-type", "")
+            )
+        return Completed(
+            t=self._now(),
+            request_id=self._attempt.request_id,
+            attempt=self._attempt.number,
+            response=answered(self._decoder.close()),
+        )
+
+    def _is_foreign(self) -> bool:
+        """Whether what came is a body of another kind, not the beginning of a stream."""
+        return self._body.kind in ("json", "ndjson", "other")

@@ -1,0 +1,1 @@
+"""What is kept of what happened: journal, sessions, ledger (none built yet)."""

@@ -1,0 +1,314 @@
+"""What the program is set to, and where each value came from.
+
+Layers, later ones win: defaults, `config.toml` and `.env` in the user's config folder, the environment, the command
+line. A workspace's own `.env` and `.mini-agent/config.toml` are not obeyed, because a cloned repository must not be
+able to send the user's key elsewhere; it is said that they were not.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+import platformdirs
+
+from mini_agent.core.errors import ConfigError
+from mini_agent.core.permission import Mode
+from mini_agent.core.profile import Profile
+from mini_agent.wire.profiles import endpoint, owner, shipped
+
+DEMO = Profile(name="demo", title="demo model", model="demo")
+"""The model that needs no key; it has no endpoint."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Positive = Annotated[int, msgspec.Meta(ge=1)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Option(NamedTuple):
+    """One thing that can be set: its type, what it expects in words, its variable and its place in config.toml."""
+
+    name: str
+    type: Any
+    expects: str
+    variable: str | None = None
+    key: str | None = None
+
+
+OPTIONS = (
+    Option("model", str, "a model's name", "MINI_AGENT_MODEL", "model.name"),
+    Option("profile", str, "a profile's name", "MINI_AGENT_PROFILE", "model.profile"),
+    Option("base_url", str, "an address", "MINI_AGENT_BASE_URL", "model.base_url"),
+    Option("max_tokens", _Positive, "a whole number from 1", None, "model.max_tokens"),
+    Option("mode", Mode, "ask or auto", None, "permissions.mode"),
+    Option("max_steps", _Positive, "a whole number from 1", None, "limits.max_steps"),
+    Option("stream", bool, "true or false"),
+    Option("retry", Literal["default", "patient"], "default or patient", None, "retry.policy"),
+    Option("max_retries", _Count, "a whole number from 0", "MINI_AGENT_MAX_RETRIES", "retry.max_retries"),
+    Option("base_s", _Seconds, "seconds from 0", "MINI_AGENT_RETRY_BASE_S", "retry.base_s"),
+    Option("cap_s", _Seconds, "seconds from 0", None, "retry.cap_s"),
+    Option(
+        "connect_s", _Seconds, "seconds, 0 for off", "MINI_AGENT_CONNECT_TIMEOUT_S", "deadlines.connect_s"
+    ),
+    Option(
+        "first_event_s",
+        _Seconds,
+        "seconds, 0 for off",
+        "MINI_AGENT_FIRST_EVENT_TIMEOUT_S",
+        "deadlines.first_event_s",
+    ),
+    Option("idle_s", _Seconds, "seconds, 0 for off", "MINI_AGENT_IDLE_TIMEOUT_S", "deadlines.idle_s"),
+    Option("stall_s", _Seconds, "seconds, 0 for off", "MINI_AGENT_STALL_TIMEOUT_S", "deadlines.stall_s"),
+    Option("total_s", _Seconds, "seconds, 0 for off", "MINI_AGENT_TOTAL_TIMEOUT_S", "deadlines.total_s"),
+    Option("delay_ms", _Seconds, "milliseconds from 0", "DEMO_DELAY_MS"),
+    Option("fail_rate", _Share, "a number from 0 to 1", "DEMO_FAIL_RATE"),
+    Option("cut_rate", _Share, "a number from 0 to 1", "DEMO_CUT_RATE"),
+    Option("seed", int, "a whole number", "DEMO_SEED"),
+)
+
+_DEADLINES = ("connect_s", "first_event_s", "idle_s", "stall_s", "total_s")
+_OUR_NAMES = frozenset(option.variable for option in OPTIONS if option.variable) | {"MINI_AGENT_API_KEY"}
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is set. Seconds, unless a name says otherwise; None where the part concerned has its own default.
+
+    profile: the vendor, with the base URL and the deadlines to use. environment: for child processes, without keys.
+    origins: where each value that was set came from. notices: what the user should be told before the first prompt.
+    """
+
+    folder: Path
+    profile: Profile
+    model: str
+    api_key: str = ""
+    mode: Mode = "ask"
+    max_steps: int = 100
+    max_tokens: int | None = None
+    stream: bool = True
+    retry: Literal["default", "patient"] = "default"
+    max_retries: int | None = None
+    base_s: float | None = None
+    cap_s: float | None = None
+    delay_ms: float = 15
+    fail_rate: float = 0
+    cut_rate: float = 0
+    seed: int | None = None
+    environment: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_demo(self) -> bool:
+        return self.profile.name == DEMO.name
+
+
+def config_folder(environ: Mapping[str, str]) -> Path:
+    """The user's own folder for `config.toml` and `.env`; `MINI_AGENT_HOME` replaces it."""
+    home = environ.get("MINI_AGENT_HOME")
+    return Path(home) if home else platformdirs.user_config_path("mini-agent", appauthor=False)
+
+
+def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """The settings for a workspace.
+
+    flags: the options that the command line gave, by name. Raises ConfigError: one line that says what is wrong and
+    where.
+    """
+    home = config_folder(environ)
+    dotenv = _dotenv(home / ".env")
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    layers = (
+        _from_config(home / "config.toml"),
+        _from_variables(dotenv, str(home / ".env")),
+        _from_variables(environ, "the environment"),
+        (
+            (option, flags[option.name], _flag(option))
+            for option in OPTIONS
+            if flags.get(option.name) is not None
+        ),
+    )
+    for layer in layers:
+        for option, value, origin in layer:
+            values[option.name] = _checked(option, value, origin)
+            origins[option.name] = origin
+    variables = {**dotenv, **environ}
+    profiles = shipped()
+    profile, key = _vendor(values, variables, profiles)
+    deadlines = {name: values.pop(name) for name in _DEADLINES if name in values}
+    profile = msgspec.structs.replace(
+        profile, deadlines=msgspec.structs.replace(profile.deadlines, **deadlines)
+    )
+    model = values.pop("model", None) or profile.model
+    if not model:
+        raise ConfigError(
+            f"no model is named for profile {profile.name}: give --model NAME or MINI_AGENT_MODEL"
+        )
+    for name in ("profile", "base_url"):
+        values.pop(name, None)
+    return Settings(
+        folder=folder,
+        profile=profile,
+        model=model,
+        api_key=key,
+        environment={name: value for name, value in environ.items() if not name.endswith("_API_KEY")},
+        origins=origins,
+        notices=tuple(_notices(folder, home, profile, variables, profiles)),
+        **values,
+    )
+
+
+def _flag(option: Option) -> str:
+    return "--no-stream" if option.name == "stream" else f"--{option.name.replace('_', '-')}"
+
+
+def _checked(option: Option, value: Any, origin: str) -> Any:
+    try:
+        # Not strict: variables are strings.
+        return msgspec.convert(value.strip() if isinstance(value, str) else value, option.type, strict=False)
+    except msgspec.ValidationError:
+        name = option.variable if origin == "the environment" or origin.endswith(".env") else None
+        where = f"{name} in {origin}" if name else origin
+        raise ConfigError(f"{where} is {value!r}: expected {option.expects}") from None
+
+
+_Layer = Iterator[tuple[Option, Any, str]]
+
+
+def _from_variables(variables: Mapping[str, str], origin: str) -> _Layer:
+    """An empty variable is one that is not set."""
+    return (
+        (option, variables[option.variable], origin)
+        for option in OPTIONS
+        if option.variable and variables.get(option.variable, "").strip()
+    )
+
+
+def _from_config(path: Path) -> _Layer:
+    """The values of a config file. Raises ConfigError that names the file, the line and the nearest known key."""
+    text = _text(path)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    known = {option.key: option for option in OPTIONS if option.key}
+    for key, value in _flat(table):
+        option = known.get(key)
+        if option is None:
+            near = get_close_matches(key, known, n=1, cutoff=0.4)
+            guess = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"{path}, line {_line_of(text, key)}: there is no setting {key}{guess}")
+        yield option, value, f"{path} [{key}]"
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _line_of(text: str, key: str) -> int:
+    """The line on which the last part of a dotted key is set, at best guess."""
+    name = key.rsplit(".", 1)[-1]
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.split("=")[0].strip().strip("\"'").endswith(name):
+            return number
+    return 1
+
+
+def _text(path: Path) -> str:
+    """A file's text, "" where there is none. Raises ConfigError where it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} can't be read: {error}") from None
+
+
+def _dotenv(path: Path) -> dict[str, str]:
+    """The variables of a `.env` file; nothing is exported."""
+    text = _text(path)
+    if not text:
+        return {}
+    from io import StringIO  # noqa: PLC0415  with the next: slow to load, and most people have no such file
+
+    from dotenv import dotenv_values  # noqa: PLC0415
+
+    return {
+        name: value
+        for name, value in dotenv_values(stream=StringIO(text), interpolate=False).items()
+        if value is not None
+    }
+
+
+def _vendor(
+    values: Mapping[str, Any], variables: Mapping[str, str], profiles: Mapping[str, Profile]
+) -> tuple[Profile, str]:
+    """The profile with its base URL, and the key to send. Raises ConfigError."""
+    named, base_url = values.get("profile"), values.get("base_url")
+    if values.get("model") == DEMO.name or named == DEMO.name:
+        return DEMO, ""
+    if named:
+        if named not in profiles:
+            raise ConfigError(f"there is no profile {named!r}; the profiles are {', '.join(profiles)}, demo")
+        profile = profiles[named]
+    elif base_url:
+        profile = owner(base_url, profiles) or profiles["generic"]
+    else:
+        keyed = (one for one in profiles.values() if one.base_url and variables.get(one.key_env, "").strip())
+        profile = next(keyed, DEMO)
+    if profile is DEMO:
+        return DEMO, ""
+    profile = msgspec.structs.replace(profile, base_url=base_url or profile.base_url)
+    if not profile.base_url:
+        raise ConfigError(f"profile {profile.name} needs an address: give --base-url or MINI_AGENT_BASE_URL")
+    endpoint(profile)
+    own = named is not None or owner(profile.base_url, profiles) is not None
+    return profile, _key((profile.key_env if own else None, "MINI_AGENT_API_KEY"), variables)
+
+
+def _key(names: tuple[str | None, ...], variables: Mapping[str, str]) -> str:
+    """The first key that is set, without the white space that pasting adds. Raises ConfigError where it can't be
+    sent.
+    """
+    for name in names:
+        key = variables.get(name, "").strip() if name else ""
+        if key:
+            if not key.isascii() or not key.isprintable() or " " in key:
+                raise ConfigError(f"the key in {name} has a character that no key has: copy it again")
+            return key
+    return ""
+
+
+def _notices(
+    folder: Path, home: Path, profile: Profile, variables: Mapping[str, str], profiles: Mapping[str, Profile]
+) -> Iterator[str]:
+    ours = _OUR_NAMES | {one.key_env for one in profiles.values()}
+    if folder.resolve() != home.resolve():
+        names = [name for name in _names_in(folder / ".env") if name in ours]
+        if names:
+            yield (
+                f"this folder's .env sets {', '.join(names)}: not obeyed, because it may be somebody else's; "
+                f"your own settings belong in {home / '.env'}"
+            )
+        if (folder / ".mini-agent" / "config.toml").exists():
+            yield f"this folder's .mini-agent/config.toml is not obeyed; your own is {home / 'config.toml'}"
+    if profile is DEMO and variables.get("MINI_AGENT_API_KEY", "").strip():
+        yield "MINI_AGENT_API_KEY is set, but no endpoint: give --base-url or MINI_AGENT_BASE_URL"
+
+
+def _names_in(path: Path) -> list[str]:
+    """The variables a foreign `.env` sets, read with no more trust than it needs: names only, and only its beginning."""
+    try:
+        with path.open("rb") as file:
+            lines = file.read(65536).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    names = (line.strip().removeprefix("export ").split("=")[0].strip() for line in lines if "=" in line)
+    return list(dict.fromkeys(names))

@@ -1,0 +1,136 @@
+"""One turn without a screen: `-p`, or a pipe at either end (product H1, U8).
+
+The event stream goes to one of three writers; approvals are denied, because nobody is there to be asked; the way the
+turn ended becomes the exit code.
+"""
+
+import asyncio
+import contextlib
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Literal, Protocol
+
+from mini_agent.core.errors import ErrorInfo
+from mini_agent.core.events import AgentEvent, Failed, TurnFinished, TurnReason
+from mini_agent.core.permission import ApprovalRequest, Decision
+from mini_agent.ui.jsonl import StreamJsonWriter
+from mini_agent.ui.plain import JsonWriter, TextWriter, remark
+from mini_agent.ui.ports import Approve, SessionPort
+from mini_agent.ui.stdin import piped_prompt
+
+Format = Literal["text", "json", "stream-json"]
+
+NOBODY_READS = 1
+USAGE_ERROR = 2
+TRANSIENT = 75
+"""EX_TEMPFAIL of sysexits.h: trying again later may help."""
+_CODES: dict[TurnReason, int] = {
+    "done": 0,
+    "max_steps": 3,
+    "repetition": 3,
+    "budget": 3,
+    "denied": 4,
+    "cancelled": 130,
+}
+
+
+class Writer(Protocol):
+    """One output format."""
+
+    def write(self, event: AgentEvent) -> None: ...
+
+
+def answer(open_session: Callable[[Approve], SessionPort], prompt: str, output: Format) -> int:
+    """Answers `prompt` (`-`: from standard input; else what is piped in is appended). Returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a character the terminal has no code for must not end the answer
+    try:
+        whole = piped_prompt(prompt, sys.stdin, _say)
+        if not whole.strip():
+            _say("there is no prompt: give one after -p, or pipe it in")
+            return USAGE_ERROR
+        return asyncio.run(_answer(open_session, whole, _writer(output)))
+    except BrokenPipeError:
+        # Without this the interpreter would complain once more when it flushes what nobody reads.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+
+
+def _say(line: str) -> None:
+    """Standard error is a courtesy: where it is closed, the answer goes on without it."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"mini-agent: {line}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _writer(output: Format) -> Writer:
+    match output:
+        case "text":
+            return TextWriter(sys.stdout)
+        case "json":
+            return JsonWriter(sys.stdout.buffer)
+        case "stream-json":
+            return StreamJsonWriter(sys.stdout.buffer)
+
+
+async def _answer(open_session: Callable[[Approve], SessionPort], prompt: str, writer: Writer) -> int:
+    session = open_session(_deny)
+    restore = _on_interrupt(session.cancel)
+    error: ErrorInfo | None = None
+    reason: TurnReason = "failed"
+    try:
+        async with aclosing(session.run(prompt)) as events:
+            async for event in events:
+                writer.write(event)
+                remark(event, _say)
+                if isinstance(event, Failed):
+                    error = event.error
+                elif isinstance(event, TurnFinished):
+                    reason = event.reason
+    finally:
+        restore()
+        await session.aclose()
+    return exit_code(reason, error)
+
+
+async def _deny(request: ApprovalRequest) -> Decision:
+    return Decision(False, f"nobody can be asked here, and {request.reason}")
+
+
+def _on_interrupt(cancel: Callable[[], None]) -> Callable[[], None]:
+    """Makes Ctrl+C and SIGTERM cancel the turn, once; the next one ends the process. Returns what undoes it."""
+    loop = asyncio.get_running_loop()
+    names = (signal.SIGINT, signal.SIGTERM)
+    before = {name: signal.getsignal(name) for name in names}
+
+    def restore() -> None:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+    def handle(*_: object) -> None:
+        restore()
+        loop.call_soon_threadsafe(cancel)
+
+    for name in names:
+        signal.signal(name, handle)
+    return restore
+
+
+def exit_code(reason: TurnReason, error: ErrorInfo | None) -> int:
+    """The documented code of a turn that ended so."""
+    if reason != "failed":
+        return _CODES[reason]
+    if error is None:
+        return 1
+    if error.kind == "repetition":
+        return 3
+    if error.kind == "config":
+        return USAGE_ERROR
+    return TRANSIENT if error.retryable or error.kind == "total_timeout" else 1

@@ -1,0 +1,231 @@
+"""From what a server said of a failure to a `ModelError`: status, code and type first (product R2, R4, W13, W14).
+
+Error bodies come in every shape; whatever comes, the result has a readable message and the status survives.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+
+from mini_agent.core.errors import DETAIL_LIMIT, ErrorKind, ModelError, ProtocolError, ProviderError
+from mini_agent.wire.loading import loads
+
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 525), 529})
+
+_MESSAGE_LIMIT = 500
+
+# What a code or type means, as the providers' documents name them; the status speaks where none of these is given.
+_KINDS: Mapping[str, ErrorKind] = {
+    "insufficient_quota": "quota",
+    "insufficient_balance": "quota",
+    "billing_error": "quota",
+    "billing_hard_limit_reached": "quota",
+    "usage_limit_reached": "quota",
+    "invalid_api_key": "auth",
+    "authentication_error": "auth",
+    "permission_error": "auth",
+    "context_length_exceeded": "context_overflow",
+    "model_context_window_exceeded": "context_overflow",
+    "exceed_context_size_error": "context_overflow",
+    "request_too_large": "too_large",
+    "rate_limit_error": "rate_limit",
+    "rate_limit_exceeded": "rate_limit",
+    "too_many_requests": "rate_limit",
+    "overloaded": "overloaded",
+    "overloaded_error": "overloaded",
+    "invalid_request_error": "bad_request",
+    "not_found_error": "bad_request",
+}
+
+_STATUS_KINDS: Mapping[int, ErrorKind] = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    413: "too_large",
+    429: "rate_limit",
+    503: "overloaded",
+    529: "overloaded",
+}
+
+_RETRYABLE_KINDS = frozenset({"rate_limit", "overloaded"})
+_FINAL_KINDS = frozenset({"quota", "auth", "context_overflow", "too_large", "bad_request"})
+
+
+class _Said(NamedTuple):
+    """What an error body says: one line of text, and its code and type where it has them."""
+
+    message: str
+    code: str | None
+    type: str | None
+
+
+def failure(
+    status: int, headers: Mapping[str, str], body: bytes, *, now: float, key_env: str = ""
+) -> ModelError:
+    """The error of an HTTP answer that is not a success.
+
+    headers: names in lower case. body: its beginning is enough. now: unix seconds, for dates in `Retry-After`. key_env:
+    the variable that holds the key, named in the hint where the key is the trouble.
+    """
+    text = body.decode("utf-8", "replace").strip()
+    said = _read(text)
+    message = f"HTTP {status}: {said.message}" if said.message else f"HTTP {status} with an empty body"
+    if 300 <= status < 400:
+        message = f"HTTP {status}: moved to {headers.get('location', 'nowhere')}; redirects are not followed with a key"
+    return _error(
+        said._replace(message=message), status, headers=headers, body=text, now=now, key_env=key_env
+    )
+
+
+def failure_inside(payload: object) -> ModelError:
+    """The error that an endpoint put into the body of a success: an object with `error`, or one of type `error`."""
+    said = _said(payload)
+    status = int(said.code) if said.code is not None and re.fullmatch(r"[45]\d\d", said.code) else None
+    message = said.message or "the provider reported an error without a text"
+    return _error(said._replace(message=message), status, headers={}, body=str(payload), now=0.0)
+
+
+def misdirected(head: bytes, *, url: str, content_type: str) -> ProtocolError:
+    """A success whose body is no model's answer: an HTML page, a portal, some other JSON."""
+    text = head.decode("utf-8", "replace").strip()
+    what = (
+        "an HTML page"
+        if text.startswith("<")
+        else f"{content_type or 'something'} that is no answer of a model"
+    )
+    excerpt = _without_tags(text)[:120]
+    return ProtocolError(
+        f"{url} sent {what}: {excerpt!r}",
+        retryable=False,
+        body=text[:DETAIL_LIMIT],
+        hint="Check the base URL: it should end where /chat/completions follows (often in /v1).",
+    )
+
+
+def _error(
+    said: _Said,
+    status: int | None,
+    *,
+    headers: Mapping[str, str],
+    body: str,
+    now: float,
+    key_env: str = "",
+) -> ProviderError:
+    kind = _kind(said, status)
+    retryable = kind in _RETRYABLE_KINDS or (
+        kind not in _FINAL_KINDS and (status is None or status in RETRYABLE_STATUSES)
+    )
+    return ProviderError(
+        said.message,
+        kind=kind,
+        retryable=retryable,
+        status=status,
+        headers=headers,
+        code=said.code,
+        provider_type=said.type,
+        retry_after_s=retry_after(headers, now),
+        veto={"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower()),
+        body=body[:DETAIL_LIMIT],
+        hint=_hint(kind, status, key_env),
+    )
+
+
+def _kind(said: _Said, status: int | None) -> ErrorKind:
+    for word in (said.code, said.type):
+        if word is not None and (known := _KINDS.get(word.lower())):
+            # "rate limit" and "invalid request" are also said of other things; a definite status knows better.
+            if status is None or known not in ("bad_request", "rate_limit") or status not in _STATUS_KINDS:
+                return known
+            break
+    if status is None:
+        return "provider"
+    return _STATUS_KINDS.get(status) or (
+        "bad_request" if status < 500 and status not in RETRYABLE_STATUSES else "provider"
+    )
+
+
+def _hint(kind: ErrorKind, status: int | None, key_env: str) -> str | None:
+    if kind == "auth":
+        return f"Check the key in {key_env}." if key_env else "Check the key."
+    if kind == "quota":
+        return "The account's balance or quota is used up: top it up, or choose another model."
+    if status == 404:
+        return "Check the model's name and the base URL."
+    return None
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds the server asks to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date, RFC 9110
+    10.2.3).
+
+    None where it says nothing usable: not a number, negative, not finite.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        date = parsedate_to_datetime(value)
+        return max(0.0, date.timestamp() - now) if date.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _read(text: str) -> _Said:
+    """What a body says, whatever it is."""
+    try:
+        return _said(loads(text))
+    except ValueError:
+        return _Said(_without_tags(text)[:_MESSAGE_LIMIT], None, None)
+
+
+def _said(payload: object) -> _Said:
+    """Message, code and type, from the shapes errors come in: nested, flat, a list, a string, FastAPI's `detail`."""
+    if isinstance(payload, list):
+        return _said(payload[0]) if payload else _Said("", None, None)
+    if not isinstance(payload, dict):
+        return _Said(_line(payload), None, None)
+    inner: Any = payload.get("error") or payload.get("response")
+    if isinstance(inner, dict):
+        nested = _said(inner)
+        if nested.message:
+            return nested
+    code, kind = payload.get("code"), payload.get("type")
+    message = next(
+        (payload[key] for key in ("message", "msg", "error", "detail", "title") if payload.get(key)), payload
+    )
+    if isinstance(message, list):
+        return _said(message)
+    return _Said(
+        _line(message),
+        str(code) if isinstance(code, str | int) and not isinstance(code, bool) and code != "" else None,
+        kind if isinstance(kind, str) and kind != "error" else None,
+    )
+
+
+def _line(value: object) -> str:
+    return " ".join(str(value).split())[:_MESSAGE_LIMIT] if value else ""
+
+
+def _without_tags(text: str) -> str:
+    """A page's title, or its text, on one line."""
+    if not text.startswith("<"):
+        return " ".join(text.split())
+    title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+    if title:
+        return " ".join(title[1].split())
+    bare = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", text, flags=re.IGNORECASE | re.DOTALL)
+    return " ".join(bare.split())
