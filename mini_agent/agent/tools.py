@@ -4,12 +4,13 @@ A tool is a small class; `tools/README.md` shows one whole. The schema a model s
 so the two can't differ.
 """
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib.metadata import entry_points
-from typing import Any, ClassVar, Generic, TypeVar
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
 
@@ -21,6 +22,10 @@ from mini_agent.workspace.files import Files
 ENTRY_POINTS = "mini_agent.tools"
 
 P = TypeVar("P", bound=msgspec.Struct)
+
+_NULL = {"type": "null"}
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every provider takes as the name of a tool."""
 
 
 async def _nowhere(_: str) -> None:
@@ -68,31 +73,51 @@ def spec(tool: Tool[Any]) -> ToolSpec:
 
 def _inline(schema: Any, components: Mapping[str, Any]) -> Any:
     """`schema` with references resolved, titles and nulls taken out: some providers refuse each of these."""
-    if isinstance(schema, list):
-        return [_inline(part, components) for part in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        return _inline(components[schema["$ref"].rsplit("/", 1)[-1]], components)
-    if "anyOf" in schema:
-        choices = [part for part in schema["anyOf"] if part.get("type") != "null"]
-        if len(choices) == 1:
-            rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
-            return _inline({**choices[0], **rest}, components)
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        # A component is not among those within itself: one that holds itself has no end when inlined.
+        if name not in components:
+            raise TypeError(f"{name} holds itself, which a schema without references can't say")
+        others = {key: part for key, part in components.items() if key != name}
+        beside = {key: part for key, part in schema.items() if key != "$ref"}
+        return _inline({**components[name], **beside}, others)
+    if _NULL in schema.get("anyOf", ()):
+        choices = [part for part in schema["anyOf"] if part != _NULL]
+        beside = {key: part for key, part in schema.items() if key != "anyOf"}
+        return _inline({**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **beside}, components)
     return {
-        key: {name: _inline(part, components) for name, part in value.items()}
-        if key == "properties"
-        else _inline(value, components)
+        key: _inlined_value(key, value, components)
         for key, value in schema.items()
         if key != "title" and not (key == "default" and value is None)
     }
+
+
+def _inlined_value(key: str, value: Any, components: Mapping[str, Any]) -> Any:
+    """The value of one keyword of a schema: schemas by name, a list of them, one, or none at all."""
+    match key:
+        case "properties":
+            return {name: _inline(part, components) for name, part in value.items()}
+        case "anyOf" | "prefixItems":
+            return [_inline(part, components) for part in value]
+        case "items" | "additionalProperties":
+            return _inline(value, components)
+        case "enum":
+            return [choice for choice in value if choice is not None]
+        case _:
+            return value
 
 
 class Registry:
     """The tools by name, in the order in which they were given."""
 
     def __init__(self, tools: Iterable[Tool[Any]]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools: dict[str, Tool[Any]] = {}
+        for tool in tools:
+            if tool.name in self._tools:
+                raise ValueError(f"two tools named {tool.name}")
+            self._tools[tool.name] = tool
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -102,7 +127,7 @@ class Registry:
         """The tool of a call and its checked arguments. Raises ToolError that names the problem and the way out."""
         tool = self._tools.get(call.name)
         if tool is None:
-            near = get_close_matches(call.name, self._tools, n=1)
+            near = get_close_matches(call.name.lower(), self._tools, n=1)
             guess = f" Did you mean {near[0]}?" if near else ""
             raise ToolError(
                 f"There is no tool {call.name!r}.{guess} The tools are: {', '.join(self._tools)}."
@@ -122,12 +147,34 @@ class Registry:
 
 
 def discover() -> tuple[list[Tool[Any]], list[str]]:
-    """The tools of every installed package that registers some, and a line for each that could not be loaded."""
-    tools: list[Tool[Any]] = []
+    """The tools of every installed package that registers some, and a line for each that can't be used.
+
+    Our own come first, so that another's of the same name can't stand in for one of them.
+    """
+    tools: dict[str, Tool[Any]] = {}
     problems: list[str] = []
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=_is_foreign):
         try:
-            tools.append(point.load()())
+            tool = point.load()()
+            _require_usable(tool, taken=tools)
+            tools[tool.name] = tool
         except Exception as error:  # noqa: BLE001  somebody else's code: its failure must not take the program along
-            problems.append(f"tool {point.name} of {point.value} could not be loaded: {error!r}")
-    return tools, problems
+            problems.append(f"tool {point.name} of {point.value} can't be used: {error!r}")
+    return list(tools.values()), problems
+
+
+def _is_foreign(point: EntryPoint) -> bool:
+    return point.dist is None or point.dist.name != "mini-agent"
+
+
+def _require_usable(tool: object, taken: Container[str]) -> None:
+    """Raises where a model could not be told of the tool, or its calls could not be judged."""
+    if not isinstance(tool, Tool):
+        raise TypeError("it is not a Tool")
+    if not _NAME.fullmatch(tool.name):
+        raise ValueError(f"providers take no name like {tool.name!r}")
+    if tool.name in taken:
+        raise ValueError(f"there is a tool named {tool.name} already")
+    if tool.effect not in get_args(Effect):
+        raise ValueError(f"{tool.effect!r} is not an effect")
+    spec(tool)

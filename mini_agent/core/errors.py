@@ -121,6 +121,9 @@ class ModelError(MiniAgentError):
         self.request_id: str | None = None
         self.attempt: int | None = None
 
+    def __str__(self) -> str:
+        return self.message  # a word may be added to it on its way up
+
     def info(self) -> ErrorInfo:
         """The plain value of this error, without secrets."""
         return ErrorInfo(

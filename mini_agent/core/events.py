@@ -3,8 +3,8 @@
 A consumer matches with `match` and ends with `assert_never`. One that keeps state drops it at the next `StreamStarted`:
 state never outlives its attempt. Every struct is tagged with its name in snake_case as `type`.
 
-Common fields: `t` is unix seconds. `request_id`, `attempt` (from 1) and `n` (the wire event's number within its attempt,
-from 1) stand where they apply; where deltas were joined, `n_first` and `n_last` stand for `n`.
+Common fields: `t` is unix seconds. `request_id`, `attempt` (from 1) and `n` (the wire event's number within its
+attempt, from 1) stand where they apply; where deltas were joined, `n_first` and `n_last` stand for `n`.
 """
 
 import re

@@ -26,7 +26,8 @@ class Text(Block, frozen=True, tag="text"):
 class Reasoning(Block, frozen=True, tag="reasoning"):
     """What the model thought, kept exactly as it came so that it can be sent back (product W7).
 
-    field: the wire field it came in (`reasoning_content`, ...), None where the block has a place of its own. signature: the provider's seal on the text. encrypted: an opaque item in place of, or beside, the text.
+    field: the wire field it came in (`reasoning_content`, ...), None where the block has a place of its own.
+    signature: the provider's seal on the text. encrypted: an opaque item in place of, or beside, the text.
     """
 
     text: str = ""

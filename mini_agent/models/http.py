@@ -83,6 +83,8 @@ class HttpModel:
                     yield event
         except ModelError as error:
             error.request_id, error.attempt = attempt.request_id, attempt.number
+            if run.asked_wait_s is not None:
+                error.retry_after_s = max(error.retry_after_s or 0.0, run.asked_wait_s)
             raise
 
     async def aclose(self) -> None:
@@ -116,6 +118,11 @@ class _Run:
         self._headers = Headers(0, {})
         self._numbered = 0
         self._said = False
+
+    @property
+    def asked_wait_s(self) -> float | None:
+        """The least wait before another try that the stream itself named (`retry:`, W3)."""
+        return None if self._body.retry_ms is None else self._body.retry_ms / 1000
 
     async def events(self, exchange: Exchange) -> AsyncGenerator[StreamEvent, None]:
         """Everything up to and including `Completed`."""
@@ -165,7 +172,7 @@ class _Run:
                 case bytes():
                     for event in self._decode(arrival):
                         yield event
-        for event in self._events(self._body.close()):
+        for event in self._events(self._body.close(), at_end=True):
             yield event
 
     def _decode(self, data: bytes) -> Iterator[StreamEvent]:
@@ -175,13 +182,13 @@ class _Run:
         self._watch.byte()
         return self._events(self._body.feed(data))
 
-    def _events(self, framed: list[ServerSentEvent]) -> Iterator[StreamEvent]:
+    def _events(self, framed: list[ServerSentEvent], *, at_end: bool = False) -> Iterator[StreamEvent]:
         now = self._now()
         for event in framed:
             self._numbered += 1
             self._meter.event_bytes.append(len(event.data))
             self._watch.event()
-            for decoded in self._decoder.decode(event, self._numbered, now):
+            for decoded in self._decoder.decode(event, self._numbered, now, at_end=at_end):
                 if isinstance(decoded, ChannelToken | ToolCallDelta):
                     self._watch.progress()
                     self._said = True

@@ -6,6 +6,7 @@ Error bodies come in every shape; whatever comes, the result has a readable mess
 import math
 import re
 from collections.abc import Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
@@ -171,7 +172,9 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return seconds
     try:
         date = parsedate_to_datetime(value)
-        return max(0.0, date.timestamp() - now) if date.tzinfo else None
+        if date.tzinfo is None:  # "-0000": a time in UTC from a server that does not know its zone
+            date = date.replace(tzinfo=UTC)
+        return max(0.0, date.timestamp() - now)
     except (ValueError, OverflowError):
         return None
 

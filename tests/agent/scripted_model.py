@@ -13,7 +13,9 @@ class Hang:
 
 
 class ScriptedModel:
-    """Plays one item of the script a request: a Response, an error to raise, or a list of text pieces, errors and `Hang`."""
+    """Plays one item of the script a request: a Response, an error to raise, or a list of text pieces, errors and
+    `Hang`.
+    """
 
     def __init__(self, *script: object) -> None:
         self._script = list(script)
@@ -21,7 +23,9 @@ class ScriptedModel:
         self.hanging = asyncio.Event()
         self.closed = 0
 
-    async def stream(self, request: Request, attempt: Attempt | None = None) -> AsyncGenerator[StreamEvent, None]:
+    async def stream(
+        self, request: Request, attempt: Attempt | None = None
+    ) -> AsyncGenerator[StreamEvent, None]:
         attempt = attempt or new_attempt()
         self.requests.append(request)
         item = self._script.pop(0)

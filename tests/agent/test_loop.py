@@ -68,7 +68,9 @@ class Change(Echo):
     def preview(self, arguments, context):
         if arguments.text == "impossible":
             raise ToolError("no such file")
-        return Preview(targets=(str(context.files.workspace.root / "a.txt"),), summary="change a.txt", diff="-a\n+b\n")
+        return Preview(
+            targets=(str(context.files.workspace.root / "a.txt"),), summary="change a.txt", diff="-a\n+b\n"
+        )
 
 
 def calls(*texts, name="echo", stop="tool_use", text=""):
@@ -138,9 +140,14 @@ def of(events, kind):
 async def test_an_answer_without_calls_is_a_turn_of_one_request(bench):
     one = bench(said("hello"))
     events = await one.turn("hi")
-    assert [type(event) for event in events if not isinstance(event, ChannelToken)][0] is TurnStarted
-    assert events[-1] == TurnFinished(t=0.0, reason="done", text="hello", usage=Usage(input_tokens=5, output_tokens=1))
-    assert one.conversation.messages == (Message("user", (Text("hi"),)), Message("assistant", (Text("hello"),)))
+    assert next(type(event) for event in events if not isinstance(event, ChannelToken)) is TurnStarted
+    assert events[-1] == TurnFinished(
+        t=0.0, reason="done", text="hello", usage=Usage(input_tokens=5, output_tokens=1)
+    )
+    assert one.conversation.messages == (
+        Message("user", (Text("hi"),)),
+        Message("assistant", (Text("hello"),)),
+    )
     assert one.model.closed == 1
 
 
@@ -167,7 +174,17 @@ async def test_calls_are_run_and_their_results_go_back_in_call_order(bench):
         (ToolCall("x", "echo", {"text": "wrong"}), "NoneType"),
         (ToolCall("x", "change", {"text": "impossible"}), "no such file"),
     ],
-    ids=["e10-unknown", "e10-near", "e10-empty", "e11-invalid", "schema", "refusal", "g19-exception", "g19-none", "preview"],
+    ids=[
+        "e10-unknown",
+        "e10-near",
+        "e10-empty",
+        "e11-invalid",
+        "schema",
+        "refusal",
+        "g19-exception",
+        "g19-none",
+        "preview",
+    ],
 )
 async def test_a4_whatever_is_wrong_with_a_call_the_model_is_told_and_the_loop_goes_on(bench, call, expected):
     one = bench(Response((call,), stop_reason="tool_use"), said("understood"))
@@ -219,7 +236,9 @@ async def test_a_change_is_asked_about_with_its_diff_and_done_when_allowed(bench
     one = bench(calls("x", name="change"), said("done"))
     events = await one.turn()
     assert one.asked[0].preview.diff == "-a\n+b\n"
-    assert [type(event) for event in events if isinstance(event, ApprovalAsked | ApprovalGiven | ToolStarted)] == [
+    assert [
+        type(event) for event in events if isinstance(event, ApprovalAsked | ApprovalGiven | ToolStarted)
+    ] == [
         ApprovalAsked,
         ApprovalGiven,
         ToolStarted,

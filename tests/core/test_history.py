@@ -32,7 +32,10 @@ BLOCKS = st.one_of(
     st.builds(ToolResult, st.sampled_from(["", "done"]), st.booleans(), IDS),
 )
 MESSAGES = st.lists(
-    st.builds(Message, st.sampled_from(["user", "assistant", "tool"]), st.lists(BLOCKS, max_size=4).map(tuple)), max_size=8
+    st.builds(
+        Message, st.sampled_from(["user", "assistant", "tool"]), st.lists(BLOCKS, max_size=4).map(tuple)
+    ),
+    max_size=8,
 )
 
 
@@ -87,7 +90,10 @@ def test_what_obeys_comes_back_equal():
 
 def test_e19_a_call_that_was_never_answered_gets_a_result_directly_behind_it():
     mended = repair([user(), assistant(call("c1"), call("c2")), tool(("c1", "one")), user("go on")])
-    assert mended[2].tool_results == (ToolResult("one", call_id="c1"), ToolResult(INTERRUPTED, is_error=True, call_id="c2"))
+    assert mended[2].tool_results == (
+        ToolResult("one", call_id="c1"),
+        ToolResult(INTERRUPTED, is_error=True, call_id="c2"),
+    )
     assert mended[3] == user("go on")
 
 
@@ -101,7 +107,12 @@ def test_late_results_move_behind_their_call_and_second_ones_are_dropped():
 
 
 def test_ids_used_again_stay_with_their_own_results():
-    turns = [assistant(call("call_0")), tool(("call_0", "first")), assistant(call("call_0")), tool(("call_0", "second"))]
+    turns = [
+        assistant(call("call_0")),
+        tool(("call_0", "first")),
+        assistant(call("call_0")),
+        tool(("call_0", "second")),
+    ]
     mended = repair(turns)
     assert [message.tool_results[0].content for message in mended[1::2]] == ["first", "second"]
     assert mended[2].tool_calls[0].id != "call_0"
@@ -113,7 +124,15 @@ def test_two_calls_of_one_message_with_one_id_are_answered_in_order():
 
 
 def test_e06_e07_nothing_empty_is_sent():
-    mended = repair([user("  "), assistant(), assistant(Reasoning("only")), assistant(Text("\n"), call("a")), tool(("a", " "))])
+    mended = repair(
+        [
+            user("  "),
+            assistant(),
+            assistant(Reasoning("only")),
+            assistant(Text("\n"), call("a")),
+            tool(("a", " ")),
+        ]
+    )
     assert mended == [assistant(call("a")), tool(("a", NO_OUTPUT))]
 
 

@@ -1,0 +1,121 @@
+"""The line on which the user types, between turns: prompt_toolkit's prompt with our keys."""
+
+from collections.abc import Callable
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import Output, create_output
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from mini_agent.ui.text import neutralise
+
+_LEAVE_HINT = "Ctrl+C again, or Ctrl+D, leaves"
+
+CALM_S = 0.5
+"""After a cancel, Ctrl+C on an empty line is taken for another push of the same for so long."""
+
+
+class Prompt:
+    """Asks for one message after another; remembers them.
+
+    moving: whether the terminal understands cursor movements. rendered: called after each paint.
+    """
+
+    def __init__(
+        self, source: Input, *, moving: bool, clock: Callable[[], float], rendered: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._rendered = rendered
+        self._moving = moving
+        self._armed = False  # the next Ctrl+C on the empty line leaves
+        self._calm_until = float("-inf")
+        self._history = InMemoryHistory()
+        self._session: PromptSession[str] = PromptSession(
+            [("bold", "> ")],
+            input=source,
+            output=_output()
+            if moving
+            else None,  # None lets prompt_toolkit choose its prompt for dumb terminals
+            multiline=True,
+            prompt_continuation="  ",
+            placeholder=lambda: [("class:placeholder", _LEAVE_HINT if self._armed else "")],
+            history=self._history,
+            key_bindings=self._bindings(),
+            complete_while_typing=False,
+            reserve_space_for_menu=0,
+            enable_suspend=True,
+        )
+        self._session.default_buffer.on_text_changed += self._disarm
+        self._session.app.after_render += self._after_render
+
+    async def ask(self, default: str = "", *, cancelled: bool = False) -> str:
+        """The next message; `default` is what the line holds at first. Raises EOFError where the user leaves.
+
+        cancelled: whether the user has just cancelled something.
+        """
+        self._armed = False
+        self._calm_until = self._clock() + CALM_S if cancelled else float("-inf")
+        if not self._moving:
+            self._rendered()  # that prompt is no application of ours, which would tell
+        return await self._session.prompt_async(
+            default=default, handle_sigint=False, set_exception_handler=False
+        )
+
+    def interrupt(self) -> None:
+        """SIGINT came from outside: as if Ctrl+C had been pressed."""
+        if self._session.app.is_running:
+            self._session.app.key_processor.send_sigint()
+
+    def remember(self, text: str) -> None:
+        """A message that was sent without the prompt is recalled like any other."""
+        self._history.append_string(text)
+
+    def _after_render(self, _: Application[str]) -> None:
+        self._rendered()
+
+    def _disarm(self, _: object) -> None:
+        self._armed = False
+
+    def _bindings(self) -> KeyBindings:
+        bindings = KeyBindings()
+        typing = has_focus(DEFAULT_BUFFER)
+
+        @bindings.add("enter", filter=typing)
+        def send(event: KeyPressEvent) -> None:
+            event.current_buffer.validate_and_handle()
+
+        @bindings.add("escape", "enter", filter=typing)
+        @bindings.add("c-j", filter=typing)
+        def new_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @bindings.add(Keys.BracketedPaste, filter=typing)
+        def paste(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text(neutralise(event.data))
+
+        @bindings.add("c-c", filter=typing)
+        @bindings.add("<sigint>")
+        def clear_or_leave(event: KeyPressEvent) -> None:
+            buffer = self._session.default_buffer
+            if buffer.text:
+                buffer.reset(append_to_history=True)
+            elif self._armed:
+                event.app.exit(exception=EOFError)
+            else:
+                self._armed = self._clock() >= self._calm_until
+
+        return bindings
+
+
+def _output() -> Output:
+    output = create_output()
+    if isinstance(output, Vt100_Output):
+        # It only serves menus and toolbars, and an answer that comes late would be read as typed.
+        output.enable_cpr = False
+    return output

@@ -1,0 +1,177 @@
+"""What to write to a terminal so that a few rows stay under its scrollback. Pure: rows in, characters out.
+
+A row is text without control characters but styles (`text.paint`), narrower than the screen.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+_SYNC, _UNSYNC = "\x1b[?2026h", "\x1b[?2026l"  # a terminal that knows it shows the frame in one piece
+_WRAP, _NO_WRAP = "\x1b[?7h", "\x1b[?7l"
+_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+_PASTE, _NO_PASTE = "\x1b[?2004h", "\x1b[?2004l"
+_BLANK = "\x1b[K"
+
+
+class Mark(NamedTuple):
+    """A place in the committed rows. `epoch` changes with the size of the screen."""
+
+    epoch: int
+    committed: int
+
+
+class Painter(Protocol):
+    """Turns rows into what to write to a terminal."""
+
+    def resize(self, width: int, height: int) -> None: ...
+
+    def commit(self, rows: Sequence[str]) -> None:
+        """Queues finished rows; the next frame writes them above the region, once."""
+        ...
+
+    def mark(self) -> Mark: ...
+
+    def erase_since(self, mark: Mark) -> bool:
+        """Takes the rows committed since `mark` off the screen with the next frame; False where it can't be done."""
+        ...
+
+    def frame(self, rows: Sequence[str]) -> str:
+        """What makes the screen show the queued rows, and `rows` as the region under them."""
+        ...
+
+    def open(self) -> str: ...
+
+    def close(self) -> str:
+        """What leaves the terminal as it was, the cursor under the last committed row."""
+        ...
+
+
+class Region:
+    """The region on a terminal that can move its cursor.
+
+    Between frames the cursor is parked at the region's first cell. So a resize can't separate the two, whether the
+    terminal reflows its rows or not, and all that a frame does lies at or below it: committed rows can't be hit. The
+    region's rows are written without automatic wrapping, so that they are as many as they were counted even where the
+    terminal has become narrower and nobody knows yet.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self._width, self._height = width, height
+        self._painted: list[str] = []  # the region's rows on the screen
+        self._queue: list[str] = []  # committed, not yet written
+        self._committed = 0
+        self._above = 0  # rows above the cursor that are ours and surely still on the screen
+        self._erase = 0
+        self._epoch = 0
+        self._unknown = False  # after a resize nobody knows what the rows look like
+
+    def resize(self, width: int, height: int) -> None:
+        if (width, height) != (self._width, self._height):
+            self._width, self._height = width, height
+            self._epoch += 1
+            self._above = 0
+            self._unknown = True
+
+    def commit(self, rows: Sequence[str]) -> None:
+        self._queue += rows
+        self._committed += len(rows)
+
+    def mark(self) -> Mark:
+        return Mark(self._epoch, self._committed)
+
+    def erase_since(self, mark: Mark) -> bool:
+        rows = self._committed - mark.committed
+        queued = min(rows, len(self._queue))
+        written = rows - queued
+        if written and (mark.epoch != self._epoch or written > self._above):
+            return False
+        del self._queue[len(self._queue) - queued :]
+        self._committed -= rows
+        self._above -= written
+        self._erase += written
+        return True
+
+    def frame(self, rows: Sequence[str]) -> str:
+        rows = list(rows[-(self._height - 1) :]) if self._height > 1 else []
+        out: list[str] = []
+        if self._unknown:
+            out.append("\x1b[J")
+            self._painted, self._unknown = [], False
+        elif self._erase:
+            # Row by row: some terminals move what ED clears into the scrollback.
+            gone = self._erase + len(self._painted)
+            out.append(f"\x1b[{self._erase}A" + f"{_BLANK}\r\n" * (gone - 1) + _BLANK + _up(gone - 1))
+            self._painted = []
+        self._erase = 0
+        out += [f"{_BLANK}{row}\r\n" for row in self._queue]
+        if difference := _difference(self._painted[len(self._queue) :], rows):
+            out += _NO_WRAP, difference, _WRAP
+        self._above = min(self._above + len(self._queue), self._height - max(1, len(rows)))
+        self._queue.clear()
+        self._painted = rows
+        return "".join((_SYNC, *out, _UNSYNC)) if out else ""
+
+    def open(self) -> str:
+        return _HIDE + _PASTE
+
+    def close(self) -> str:
+        return self.frame([]) + _NO_PASTE + _SHOW
+
+
+def _up(rows: int) -> str:
+    return f"\x1b[{rows}A\r" if rows else "\r"
+
+
+def _difference(old: Sequence[str], new: Sequence[str]) -> str:
+    """What turns the rows `old` below the cursor into `new` and comes back to where it began: column 0."""
+    out: list[str] = []
+    at = 0
+    for place in range(max(len(old), len(new))):
+        row = new[place] if place < len(new) else ""
+        before = old[place] if place < len(old) else None
+        if row == before:
+            continue
+        out.append("\r\n" * (place - at) or "\r" * bool(out))
+        at = place
+        if before and before.isascii() and before.isprintable() and row.startswith(before):
+            out.append(f"\x1b[{len(before)}C{row[len(before) :]}")
+        else:
+            out.append(_BLANK + row)
+    return "".join(out) + _up(at) if out else ""
+
+
+class Lines:
+    """The same for a terminal that can't move its cursor (TERM=dumb): committed rows as lines, no region."""
+
+    def __init__(self) -> None:
+        self._queue: list[str] = []
+        self._committed = 0
+
+    def resize(self, width: int, height: int) -> None:
+        """Lines are written once."""
+
+    def commit(self, rows: Sequence[str]) -> None:
+        self._queue += rows
+        self._committed += len(rows)
+
+    def mark(self) -> Mark:
+        return Mark(0, self._committed)
+
+    def erase_since(self, mark: Mark) -> bool:
+        rows = self._committed - mark.committed
+        if rows > len(self._queue):
+            return False
+        del self._queue[len(self._queue) - rows :]
+        self._committed -= rows
+        return True
+
+    def frame(self, rows: Sequence[str]) -> str:
+        text = "".join(f"{row}\r\n" for row in self._queue)
+        self._queue.clear()
+        return text
+
+    def open(self) -> str:
+        return ""
+
+    def close(self) -> str:
+        return self.frame([])

@@ -1,0 +1,314 @@
+"""The REPL: one turn after another.
+
+What is imported here is loaded before the first prompt is on the screen, so it is light; the heavy rooms are loaded by
+whoever gives `open_session`, once `on_ready` has said that the prompt is up.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Generator, Mapping
+from contextlib import aclosing, contextmanager, redirect_stderr, redirect_stdout, suppress
+
+from prompt_toolkit.input import Input
+
+from mini_agent.core.errors import ConfigError
+from mini_agent.core.permission import ApprovalRequest, Decision
+from mini_agent.ui import approval
+from mini_agent.ui.commands import COMMANDS, find, unknown
+from mini_agent.ui.flow import user_rows
+from mini_agent.ui.keys import Keys, Typed, open_input
+from mini_agent.ui.live import Live, Stray, can_move
+from mini_agent.ui.ports import Facts, OpenSession, SessionPort
+from mini_agent.ui.prompt import Prompt
+from mini_agent.ui.text import neutralise, paint, wrap
+from mini_agent.ui.view import View
+
+
+async def repl(
+    facts: Facts,
+    open_session: OpenSession,
+    *,
+    first_prompt: str | None = None,
+    on_ready: Callable[[], None] | None = None,
+    source: Input | None = None,
+    environ: Mapping[str, str] = os.environ,
+    clock: Callable[[], float] = time.monotonic,
+) -> int:
+    """Talks with the user until they leave; returns the exit code.
+
+    on_ready: called once, when the first prompt is on the screen. The session is opened after that, and awaited when
+    the first message is sent. source: the keyboard, else the terminal's.
+    """
+    return await _Repl(
+        facts, open_session, first_prompt, on_ready, source or open_input(), environ, clock
+    ).run()
+
+
+class _Turn:
+    """What belongs to one turn and dies with it."""
+
+    def __init__(self, view: View, keys: Keys, stopped: asyncio.Event) -> None:
+        self.view = view
+        self.keys = keys
+        self.stopped = stopped
+        self.asking = asyncio.Lock()  # one question at a time
+
+
+class _Repl:
+    """Implements `commands.Shell`."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        open_session: OpenSession,
+        first_prompt: str | None,
+        on_ready: Callable[[], None] | None,
+        source: Input,
+        environ: Mapping[str, str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._facts = facts
+        self._open_session = open_session
+        self._on_ready = on_ready
+        self._input = source
+        self._clock = clock
+        moving = can_move(environ.get("TERM", ""))
+        self._live = Live(
+            sys.stdout.fileno(),
+            encoding=sys.stdout.encoding or "utf-8",
+            colour=moving and not environ.get("NO_COLOR"),
+            moving=moving,
+            clock=clock,
+            lost=self._lost,
+        )
+        self._prompt = Prompt(source, moving=moving, clock=clock, rendered=self._ready)
+        self._typed = Typed()
+        self._queue = [first_prompt] if first_prompt else []
+        self._opening: asyncio.Task[SessionPort] | None = None
+        self._turn: _Turn | None = None
+        self._was_cancelled = False
+        self._is_ready = False
+        self._leaving = False
+        self._code = 0
+        self._main: asyncio.Task[object] | None = None
+
+    async def run(self) -> int:
+        self._main = asyncio.current_task()
+        try:
+            with self._input.raw_mode(), self._signals():
+                self._hello()
+                while not self._leaving:
+                    await self._step()
+        except (EOFError, OSError):
+            pass  # the user leaves, or the terminal is gone
+        except asyncio.CancelledError:
+            if not self._leaving or self._main is None:
+                raise
+            self._main.uncancel()  # it was our own: a signal, or a terminal that is gone
+        finally:
+            self._live.close()
+            await self._close_session()
+        return self._code
+
+    def say(self, text: str) -> None:
+        """Prints lines above whatever comes next."""
+        self._live.commit(wrap(neutralise(text), self._live.width))
+
+    def leave(self) -> None:
+        self._leaving = True
+
+    def _hello(self) -> None:
+        facts = self._facts
+        if facts.is_demo:
+            key = facts.key_env or "DEEPSEEK_API_KEY"
+            model = f"demo model (no key). Set {key} to use {key.removesuffix('_API_KEY').lower()}"
+        else:
+            model = f"{facts.profile} · {facts.model} · {facts.mode}"
+        self.say(f"mini-agent {facts.version} · {model} · /help")
+        for notice in facts.notices:
+            self._say_styled(notice, "yellow")
+
+    def _say_styled(self, text: str, style: str) -> None:
+        self._live.commit([paint(row, style) for row in wrap(neutralise(text), self._live.width)])
+
+    async def _step(self) -> None:
+        """One message, from the queue or from the prompt, and what it leads to. Raises EOFError."""
+        if self._queue:
+            text = self._queue.pop(0)
+            self._live.commit(user_rows(text, self._live.width))
+            self._prompt.remember(text)
+        else:
+            cancelled, self._was_cancelled = self._was_cancelled, False
+            text = await self._prompt.ask(self._typed.take_all(), cancelled=cancelled)
+        if command := find(text):
+            await self._command(*command)
+        elif text.strip():
+            await self._run_turn(text)
+
+    async def _command(self, name: str, rest: str) -> None:
+        if known := COMMANDS.get(name):
+            await known.run(self, rest)
+        else:
+            self._say_styled(unknown(name), "yellow")
+
+    # The session
+
+    def _ready(self) -> None:
+        """The first prompt is on the screen: now the heavy parts may be loaded."""
+        if self._is_ready:
+            return
+        self._is_ready = True
+        if self._on_ready:
+            self._on_ready()
+        self._open()
+
+    def _open(self) -> asyncio.Task[SessionPort]:
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open_session_task())
+        return self._opening
+
+    async def _open_session_task(self) -> SessionPort:
+        return await self._open_session(self._approve)
+
+    async def _session(self, turn: _Turn) -> SessionPort | None:
+        """The session, or None where the user did not want to wait for it. Raises ConfigError."""
+        opening = self._open()
+        stopped = asyncio.ensure_future(turn.stopped.wait())
+        try:
+            await asyncio.wait({opening, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+        if turn.stopped.is_set():
+            return None
+        if opening.exception():
+            self._opening = None  # the next message tries again
+        return opening.result()
+
+    async def _close_session(self) -> None:
+        if self._opening is None:
+            return
+        self._opening.cancel()
+        with suppress(asyncio.CancelledError, Exception):  # it never opened: there is nothing to close
+            session = await self._opening
+            await session.aclose()
+
+    async def _approve(self, request: ApprovalRequest) -> Decision:
+        if (turn := self._turn) is None:
+            return Decision(False, "nobody was there to be asked")
+        async with turn.asking:
+            return await approval.ask(request, turn.view, turn.keys, self._live.width)
+
+    # A turn
+
+    async def _run_turn(self, text: str) -> None:
+        """One turn on the screen; afterwards the terminal is the prompt's again."""
+        stopped = asyncio.Event()
+        view = View(self._live, streamed=self._facts.stream, clock=self._clock)
+        keys = Keys(
+            self._input,
+            self._typed,
+            cancel=self._cancel,
+            changed=self._live.changed,
+            closed=self._lost,
+            clock=self._clock,
+        )
+        turn = self._turn = _Turn(view, keys, stopped)
+        loop = asyncio.get_running_loop()
+        stray = Stray(lambda line: loop.call_soon_threadsafe(view.stray, line))
+        self._live.start(lambda: [*view.rows(), *self._typed.rows(self._live.width)])
+        sent = False
+        try:
+            with keys.reading(), redirect_stdout(stray), redirect_stderr(stray):
+                self._ready()
+                sent = await self._play(text, turn)
+        except ConfigError as error:
+            view.trouble(str(error))
+        except Exception as error:  # noqa: BLE001  a defect of ours must not take the conversation along
+            view.trouble(_defect(error))
+        finally:
+            self._turn = None
+            self._live.stop()
+        self._live.commit([""])
+        self._take_typed(view, unsent="" if sent else text)
+
+    async def _play(self, text: str, turn: _Turn) -> bool:
+        """Runs the turn; False where its message never went out."""
+        session = await self._session(turn)
+        if session is None:
+            return False
+        async with aclosing(session.run(text)) as events:
+            async for event in events:
+                turn.view.feed(event)
+        return True
+
+    def _take_typed(self, view: View, unsent: str) -> None:
+        """Lines finished meanwhile are the next messages; after anything but a good end the user looks at them again."""
+        self._was_cancelled = view.reason in (None, "cancelled")
+        if view.reason in ("done", "denied"):
+            self._queue += self._typed.finished
+            self._typed.finished.clear()
+        else:
+            self._typed.finished[:0] = [*([unsent] if unsent else []), *self._queue]
+            self._queue.clear()
+
+    def _cancel(self) -> None:
+        """Ctrl+C or Esc during a turn."""
+        if (turn := self._turn) is None:
+            return
+        turn.stopped.set()
+        opening = self._opening
+        if opening and opening.done() and not opening.cancelled() and not opening.exception():
+            opening.result().cancel()
+
+    # The way out
+
+    def _lost(self) -> None:
+        """The terminal is gone."""
+        self._end(0)
+
+    def _end(self, code: int) -> None:
+        if not self._leaving and self._main:
+            self._leaving = True
+            self._code = code
+            self._main.cancel()
+
+    def _interrupt(self) -> None:
+        """SIGINT from outside: what Ctrl+C would do."""
+        if self._turn:
+            self._cancel()
+        else:
+            self._prompt.interrupt()
+
+    @contextmanager
+    def _signals(self) -> Generator[None]:
+        """Our handlers, where the system has the signal and this loop can handle it (Windows can't)."""
+        loop = asyncio.get_running_loop()
+        handlers: dict[str, Callable[[], None]] = {
+            "SIGINT": self._interrupt,
+            "SIGTERM": lambda: self._end(128 + 15),
+            "SIGHUP": lambda: self._end(128 + 1),
+            "SIGWINCH": self._live.changed,
+        }
+        handled: list[int] = []
+        for name, handler in handlers.items():
+            number = getattr(signal, name, None)
+            with suppress(NotImplementedError, RuntimeError):
+                if number is not None:
+                    loop.add_signal_handler(number, handler)
+                    handled.append(number)
+        try:
+            yield
+        finally:
+            for number in handled:
+                loop.remove_signal_handler(number)
+
+
+def _defect(error: Exception) -> str:
+    """An error nobody expected, with the place it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"a defect of mini-agent: {type(error).__name__}: {error}{where}"

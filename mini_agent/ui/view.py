@@ -1,0 +1,353 @@
+"""Folds the events of one turn into what is on the screen: finished lines above, what is going on in the region."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, assert_never
+
+from mini_agent.core.errors import ErrorInfo
+from mini_agent.core.events import (
+    AgentEvent,
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptEnded,
+    AttemptProgress,
+    BackendToolCompleted,
+    BackendToolStarted,
+    ChannelToken,
+    Compacted,
+    Completed,
+    DoomLoopSignal,
+    Failed,
+    FirstToken,
+    ImagesStripped,
+    Level,
+    Notice,
+    ReasoningCompleted,
+    ResponseStarted,
+    Retrying,
+    StreamStarted,
+    ToolCallDelta,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnFinished,
+    TurnReason,
+    TurnStarted,
+    UserMessage,
+)
+from mini_agent.ui.approval import diff_rows
+from mini_agent.ui.flow import (
+    THOUGHT_ROWS,
+    AttemptShown,
+    CallShown,
+    Thought,
+    ToolShown,
+    Waiting,
+    call_row,
+    describe,
+    user_rows,
+)
+from mini_agent.ui.receipt import Receipt
+from mini_agent.ui.region import Mark
+from mini_agent.ui.text import fit, one_line, paint, visible, wrap
+
+SPINNER = "⠋⠙⠸⠴"
+STATUS_S = 1 / 4
+"""The status line changes at most this often."""
+DETAIL_ROWS = 40
+_LEVELS: dict[Level, str] = {"info": "dim", "warning": "yellow", "error": "error"}
+
+
+class Screen(Protocol):
+    """What a view needs of `Live`."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def moving(self) -> bool: ...
+    def commit(self, rows: Sequence[str]) -> None: ...
+    def mark(self) -> Mark: ...
+    def erase_since(self, mark: Mark) -> bool: ...
+    def changed(self) -> None: ...
+
+
+class View:
+    """One turn on the screen. streamed: whether answers come in pieces. clock: seconds, any origin."""
+
+    def __init__(self, screen: Screen, *, streamed: bool, clock: Callable[[], float]) -> None:
+        self._screen = screen
+        self._streamed = streamed
+        self._clock = clock
+        self._receipt = Receipt()
+        self._attempt: AttemptShown | None = None
+        self._waiting: Waiting | None = None
+        self._tools: dict[str, ToolShown] = {}
+        self._introduced: set[str] = set()  # calls that were shown whole with their question
+        self._question = ""
+        self._block = ""  # the kind of the last committed rows
+        self._last_call = ""  # the call the last committed row belongs to
+        self._doing = "starting"
+        self._since = clock()
+        self._status = self._status_kind = ""
+        self._status_at = 0.0
+        self.reason: TurnReason | None = None
+
+    def feed(self, event: AgentEvent) -> None:
+        """Takes one event in."""
+        self._receipt.feed(event)
+        now = self._clock()
+        match event:
+            case TurnStarted():
+                self._do("connecting")
+            case StreamStarted():
+                self._begin_attempt(now)
+            case AttemptProgress():
+                if self._attempt:
+                    self._attempt.progress(event, now)
+            case ChannelToken():
+                self._token(event, now)
+            case ToolCallDelta():
+                self._call_delta(event, now)
+            case BackendToolStarted() | BackendToolCompleted():
+                self._backend_tool(event, now)
+            case Retrying():
+                self._waiting = Waiting(event, now)
+                if not self._screen.moving:
+                    self._keep([self._waiting.row(now)])
+            case Completed():
+                self._end_attempt(now)
+                self._do("working")
+            case ToolStarted():
+                self._tool_started(event, now)
+            case ToolOutput():
+                if tool := self._tools.get(event.call_id):
+                    tool.feed(event.text, self._screen.width - 2)
+            case ToolFinished():
+                self._tool_finished(event)
+            case ApprovalAsked():
+                self._do("waiting for your answer")
+            case ApprovalGiven():
+                self._do("working")
+            case UserMessage():
+                self._commit("user", user_rows(event.text, self._screen.width))
+            case ImagesStripped():
+                self._notice("warning", f"{event.count} images left out: {event.reason}")
+            case DoomLoopSignal():
+                self._notice("warning", f"the model repeats itself: {', '.join(event.labels)}")
+            case Compacted():
+                self._notice("info", f"compacted: {event.tokens_before} to {event.tokens_after} tokens")
+            case Notice():
+                said = f": {visible(event.parse_error[:200])}" if event.parse_error else ""
+                self._notice(event.level, event.text + said)
+            case Failed():
+                self._failed(event.error, now)
+            case TurnFinished():
+                self._finished(event, now)
+            case FirstToken() | ResponseStarted() | ReasoningCompleted() | AttemptEnded():
+                pass  # the pieces themselves and the receipt tell
+            case _:
+                assert_never(event)
+        self._screen.changed()
+
+    def rows(self) -> list[str]:
+        """The region as it should be now."""
+        width, now = self._screen.width, self._clock()
+        rows: list[str] = []
+        if attempt := self._attempt:
+            tail = attempt.text.tail(width)
+            rows += [""] * (bool(tail) and self._block not in ("", "answer")) + tail
+            if attempt.thought:
+                rows += attempt.thought.rows(width, min(THOUGHT_ROWS, max(1, self._screen.height // 3)))
+            rows += [call.row(width) for call in attempt.calls.values()]
+        for tool in self._tools.values():
+            rows += tool.rows(width)
+        if self._question:
+            return [*rows, paint(fit(self._question, width), "bold")]
+        if self._waiting:
+            return [*rows, paint(fit(self._waiting.row(now), width), "yellow")]
+        return [*rows, self._status_row(width, now)]
+
+    def introduce(self, call_id: str, rows: Sequence[str], question: str) -> None:
+        """Shows what is asked: `rows` for good, and the question in place of the status."""
+        self._introduced.add(call_id)
+        self._last_call = call_id
+        self._commit("tools", rows)
+        self._question = question
+        self._screen.changed()
+
+    def answered(self, answer: str) -> None:
+        """The question is over; it stays readable with its answer, if it had one."""
+        if answer:
+            self._commit("tools", [fit(f"{self._question}{answer}", self._screen.width)])
+        self._question = ""
+
+    def trouble(self, text: str) -> None:
+        """An error that is no event: the turn ended without one."""
+        self._commit(
+            "notes", [paint(row, "error") for row in wrap(f"✗ {one_line(text)}", self._screen.width)]
+        )
+
+    def stray(self, line: str) -> None:
+        """Something else printed a line while the screen was ours."""
+        self._notice("warning", line)
+
+    def _width(self, indent: int = 0) -> int:
+        return max(1, self._screen.width - indent)
+
+    def _do(self, doing: str) -> None:
+        self._doing, self._since = doing, self._clock()
+
+    def _commit(self, block: str, rows: Sequence[str]) -> None:
+        """Rows for good; a blank one between what is of different kinds."""
+        if not rows:
+            return
+        between = [""] if self._block and self._block != block else []
+        self._block = block
+        self._screen.commit([*between, *rows])
+
+    # The answer
+
+    def _begin_attempt(self, now: float) -> None:
+        """A new attempt: nothing of the one before it is left but what is true all the same."""
+        self._void_attempt()
+        self._end_wait(now)
+        self._attempt = AttemptShown(self._screen.mark(), self._block, now)
+
+    def _void_attempt(self) -> None:
+        """Takes an attempt that gave no answer off the screen, or closes it off with a line that says so."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is None or not attempt.committed:
+            return
+        if self._screen.erase_since(attempt.mark):
+            self._block = attempt.block
+            for rows in attempt.kept:
+                self._commit("notes", rows)
+        else:
+            said = "the text above broke off; it is no part of the answer"
+            self._commit("notes", [paint(fit(f"─ {said} ─", self._screen.width), "yellow")])
+
+    def _end_attempt(self, now: float) -> None:
+        """The attempt's rows are there to stay."""
+        if attempt := self._attempt:
+            self._end_thought(attempt, now)
+            self._commit_answer(attempt, attempt.text.close(self._screen.width))
+            self._attempt = None
+
+    def _token(self, event: ChannelToken, now: float) -> None:
+        if (attempt := self._attempt) is None:
+            return
+        attempt.came(event.text, now)
+        if event.channel == "reasoning":
+            if attempt.thought is None:
+                attempt.thought = Thought(now)
+            attempt.thought.feed(event.text, self._screen.width)
+        else:
+            self._end_thought(attempt, now)
+            self._commit_answer(attempt, attempt.text.feed(event.text, self._screen.width))
+
+    def _end_thought(self, attempt: AttemptShown, now: float) -> None:
+        if attempt.thought:
+            self._commit_answer(attempt, [attempt.thought.summary(now)])
+            attempt.thought = None
+
+    def _commit_answer(self, attempt: AttemptShown, rows: Sequence[str]) -> None:
+        attempt.committed = attempt.committed or bool(rows)
+        self._commit("answer", rows)
+
+    def _call_delta(self, event: ToolCallDelta, now: float) -> None:
+        if attempt := self._attempt:
+            attempt.came(event.arguments, now)
+            self._end_thought(attempt, now)
+            attempt.calls.setdefault(event.index, CallShown()).feed(event, self._screen.width)
+
+    def _backend_tool(self, event: BackendToolStarted | BackendToolCompleted, now: float) -> None:
+        if (attempt := self._attempt) is None:
+            return
+        attempt.came("", now)
+        self._end_thought(attempt, now)
+        if isinstance(event, BackendToolStarted):
+            row = f"● {one_line(event.name)} (run by the provider)"
+        else:
+            row = f"  └ {one_line(event.name)} {'failed' if event.is_error else 'done'}"
+        self._commit_answer(attempt, [paint(fit(row, self._screen.width), "cyan")])
+
+    # Tools
+
+    def _tool_started(self, event: ToolStarted, now: float) -> None:
+        self._do(f"running {one_line(event.name)}")
+        self._tools[event.call_id] = ToolShown(event.name, now)
+        if event.call_id not in self._introduced:
+            self._commit("tools", [call_row(event.name, event.arguments, self._screen.width)])
+            self._last_call = event.call_id
+
+    def _tool_finished(self, event: ToolFinished) -> None:
+        self._tools.pop(event.call_id, None)
+        if not self._tools:
+            self._do("working")
+        first, *more = event.content.strip().split("\n")
+        said = one_line(first) or "(no output)"
+        if event.call_id != self._last_call:
+            said = f"{one_line(event.name)}: {said}"
+        notes = [f"{len(more)} more line{'s' * (len(more) > 1)}"] if more else []
+        if event.elapsed_s >= 1:
+            notes.append(f"{event.elapsed_s:.1f} s")
+        note = "".join(f" · {note}" for note in notes)
+        said = fit(said, self._width(len(note) + 4))
+        rows = ["  └ " + (paint(said, "red") if event.is_error else said) + paint(note, "dim")]
+        if event.detail and event.call_id not in self._introduced:
+            rows += ["    " + row for row in diff_rows(event.detail, self._width(4), DETAIL_ROWS)]
+        self._last_call = event.call_id
+        self._commit("tools", rows)
+
+    # Waits, errors and ends
+
+    def _end_wait(self, now: float) -> None:
+        """The scrollback tells which retry there was, and why."""
+        waiting, self._waiting = self._waiting, None
+        if waiting and self._screen.moving:
+            rows = wrap(waiting.line(now), self._screen.width)
+            self._commit("notes", [paint(row, "yellow") for row in rows])
+
+    def _keep(self, rows: list[str]) -> None:
+        """Rows that stay, also when the attempt they came in is taken off the screen."""
+        if self._attempt:
+            self._attempt.kept.append(rows)
+        self._commit("notes", rows)
+
+    def _notice(self, level: Level, text: str) -> None:
+        self._keep([paint(row, _LEVELS[level]) for row in wrap(one_line(text), self._screen.width)])
+
+    def _failed(self, error: ErrorInfo, now: float) -> None:
+        self._void_attempt()
+        self._end_wait(now)
+        width = self._screen.width
+        rows = [paint(row, "error") for row in wrap(f"✗ {describe(error)}", width)]
+        if error.hint:
+            rows += [paint(row, "dim") for row in wrap(f"→ {one_line(error.hint)}", width)]
+        self._commit("notes", rows)
+
+    def _finished(self, event: TurnFinished, now: float) -> None:
+        self.reason = event.reason
+        if self._waiting is None and event.reason == "cancelled":
+            self._end_attempt(now)  # what was said stays
+        self._void_attempt()
+        self._end_wait(now)
+        self._tools.clear()
+        self._question = ""
+        if event.reason == "cancelled":
+            self._commit("notes", [paint("✗ interrupted", "yellow")])
+        if receipt := self._receipt.line():
+            self._commit("receipt", [paint(row, "dim") for row in wrap(receipt, self._screen.width)])
+
+    def _status_row(self, width: int, now: float) -> str:
+        if self._attempt:
+            said, style = self._attempt.status(now, streamed=self._streamed)
+        else:
+            said, style = f"{self._doing} {now - self._since:.0f} s", "dim"
+        kind = said.split(" ", 1)[0]
+        if kind != self._status_kind or not 0 <= now - self._status_at < STATUS_S:
+            spin = SPINNER[int(now / STATUS_S) % len(SPINNER)]
+            self._status = paint(fit(f"{spin} {said}", width), style)
+            self._status_kind, self._status_at = kind, now
+        return self._status

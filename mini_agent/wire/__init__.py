@@ -1,0 +1,1 @@
+"""Bytes <-> core: framing, protocol adapters, profiles; pure but for `transport`."""

@@ -1,0 +1,344 @@
+"""From deltas to blocks, and to the events that tell of them; the same for every protocol.
+
+What is shown and what is kept are the same pieces, so that the text of the events adds up to that of the answer.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mini_agent.core.events import Channel, ChannelToken, FirstToken, StreamEvent, ToolCallDelta
+from mini_agent.core.messages import AnyBlock, Reasoning, Text, ToolCall
+from mini_agent.core.surrogates import join_surrogates
+from mini_agent.wire.loading import dumps, encodable, loads, loads_arguments
+
+UNNAMED = "unnamed"
+"""The name of a call that came without one: no provider takes an empty name back."""
+
+_NO_EXTRA: Mapping[str, Any] = {}
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What the events of one attempt are stamped with. started_t: unix seconds at which the attempt began."""
+
+    request_id: str
+    attempt: int
+    started_t: float
+
+
+class _Pieces:
+    """Text that comes in pieces. Half a UTF-16 pair at the end of a piece waits for its other half."""
+
+    __slots__ = ("_half", "_parts", "size")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._half = ""
+        self.size = 0
+
+    def add(self, piece: str) -> str:
+        """Takes a piece and gives what can be shown now."""
+        if self._half or not piece.isascii():
+            piece = self._half + piece
+            self._half = piece[-1] if "\ud800" <= piece[-1:] <= "\udbff" else ""
+            piece = join_surrogates(piece[:-1] if self._half else piece)
+        if piece:
+            self._parts.append(piece)
+            self.size += len(piece)
+        return piece
+
+    def end(self) -> str:
+        """What is left to show: U+FFFD for a half whose other half did not come."""
+        if not self._half:
+            return ""
+        self._half = ""
+        return self.add("\ufffd")
+
+    @property
+    def last(self) -> str:
+        """The end of it, at least a character where there is one."""
+        return self._parts[-1] if self._parts else ""
+
+    def __str__(self) -> str:
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+
+class _Call:
+    """A tool call in the making. place: from 0, by first appearance. key: the provider's index, None where it gave none."""
+
+    __slots__ = ("arguments", "extra", "id", "key", "name", "place")
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.key: str | None = None
+        self.id = ""
+        self.name = ""
+        self.arguments = _Pieces()
+        self.extra: dict[str, Any] = {}
+
+    def rename(self, name: str) -> bool:
+        """Takes a name or a part of one; says whether it changed anything.
+
+        Some providers repeat the name with every delta, some split it, some send as much of it as they have. A part that
+        equals all that came before it counts as a repetition. Once arguments have come, the name is whole.
+        """
+        if not name or name == self.name or (self.name and self.arguments.size):
+            return False
+        self.name = name if name.startswith(self.name) else self.name + name
+        return True
+
+    def repeated_by(self, fragment: str) -> bool:
+        """Whether a fragment says complete arguments once more, as some do in their last chunk."""
+        return len(fragment) == self.arguments.size and fragment == str(self.arguments) and self._complete()
+
+    def ended_by(self, name: str, fragment: str) -> bool:
+        """Whether a delta that names a call, but gives no other id or index, begins another one."""
+        if not name or not self.arguments.size:
+            return False
+        if name != self.name:
+            return True
+        if not fragment.startswith("{") or self.is_placeholder():
+            return False
+        return self._complete() and not self.repeated_by(fragment)
+
+    def is_placeholder(self) -> bool:
+        """Whether the arguments are `{}`, which some send first and the real ones after it."""
+        return self.arguments.size == 2 and str(self.arguments) == "{}"
+
+    def _complete(self) -> bool:
+        """Whether the arguments are a JSON document as they stand."""
+        if not self.arguments.last.endswith("}"):
+            return False
+        try:
+            loads(str(self.arguments))
+        except ValueError:
+            return False
+        return True
+
+
+class Assembler:
+    """Puts one attempt's answer together and collects its events.
+
+    `at` says which wire event the pieces come from, `take` gives the events since the last `take`, `end` is called at the
+    end of the answer, `blocks` gives the answer.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self._request_id = origin.request_id
+        self._attempt = origin.attempt
+        self._started_t = origin.started_t
+        self._n = 0
+        self._t = origin.started_t
+        self._begun = False
+        self._events: list[StreamEvent] = []
+        self._text = _Pieces()
+        self._reasoning = _Pieces()
+        self._field: str | None = None
+        self._calls: list[_Call] = []
+        self._by_key: dict[str, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+
+    def at(self, n: int, t: float) -> None:
+        """The pieces that follow come from wire event number `n`, received at `t` (unix seconds)."""
+        self._n = n
+        self._t = t
+
+    def take(self) -> list[StreamEvent]:
+        """The events since the last time."""
+        events = self._events
+        self._events = []
+        return events
+
+    def text(self, piece: str) -> None:
+        """A piece of the answer's text."""
+        if shown := self._text.add(piece):
+            self._token("text", shown)
+
+    def reasoning(self, piece: str, field: str | None = None) -> None:
+        """A piece of reasoning. field: the wire field it came in; the first one is kept."""
+        if self._field is None:
+            self._field = field
+        if shown := self._reasoning.add(piece):
+            self._token("reasoning", shown)
+
+    def tool_call(
+        self,
+        index: object,
+        call_id: object,
+        name: object,
+        arguments: object,
+        extra: Mapping[str, Any] = _NO_EXTRA,
+    ) -> None:
+        """A piece of a call, as the provider gave it: what is missing, null or of another type is told apart here.
+
+        arguments: a fragment of their JSON text, or the value itself. A delta that says nothing starts no call.
+        """
+        key = _key(index)
+        own_id = _word(call_id)
+        own_name = _word(name)
+        fragment = arguments if isinstance(arguments, str) else "" if arguments is None else dumps(arguments)
+        call = self._find(key, own_id, own_name, fragment)
+        changed = call is None
+        if call is None:
+            if not (own_id or own_name or fragment):
+                return
+            call = _Call(len(self._calls))
+            self._calls.append(call)
+        if key is not None:
+            call.key = key
+            self._by_key[key] = call
+        if own_id and not call.id:
+            call.id = own_id
+            self._by_id[own_id] = call
+            changed = True
+        changed |= call.rename(own_name)
+        if extra:
+            call.extra.update(encodable(extra))
+        if fragment and call.is_placeholder():
+            call.arguments = _Pieces()
+        elif call.repeated_by(fragment):
+            fragment = ""
+        shown = call.arguments.add(fragment)
+        if shown or changed:
+            self._delta(call, shown)
+
+    def end(self) -> None:
+        """Lets go of what was held back. More may still follow."""
+        if left := self._text.end():
+            self._token("text", left)
+        if left := self._reasoning.end():
+            self._token("reasoning", left)
+        for call in self._calls:
+            if left := call.arguments.end():
+                self._delta(call, left)
+
+    def blocks(self) -> tuple[AnyBlock, ...]:
+        """The answer: reasoning, text, then the calls in order of first appearance, each with an id of its own."""
+        blocks: list[AnyBlock] = []
+        if self._reasoning.size:
+            blocks.append(Reasoning(str(self._reasoning), field=self._field))
+        if self._text.size:
+            blocks.append(Text(str(self._text)))
+        given = {call.id for call in self._calls}
+        used: set[str] = set()
+        for call in self._calls:
+            call_id = call.id
+            if not call_id or call_id in used:
+                call_id = f"{call_id or 'call'}_{call.place}"
+                while call_id in given or call_id in used:
+                    call_id += "_"
+            used.add(call_id)
+            arguments, invalid = loads_arguments(str(call.arguments))
+            if not call.name:
+                arguments, invalid = {}, "the call has no name"
+            blocks.append(ToolCall(call_id, call.name or UNNAMED, arguments, invalid, call.extra))
+        return tuple(blocks)
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self._text.size)
+
+    @property
+    def has_reasoning(self) -> bool:
+        return bool(self._reasoning.size)
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._calls)
+
+    def describe(self) -> str:
+        """What there is so far, in words for an error message."""
+        parts = [
+            f"{count} {what}"
+            for count, what in (
+                (self._reasoning.size, "characters of reasoning"),
+                (self._text.size, "characters of text"),
+                (len(self._calls), "tool calls"),
+            )
+            if count
+        ]
+        return ", ".join(parts) or "nothing"
+
+    def _find(self, key: str | None, call_id: str, name: str, fragment: str) -> _Call | None:
+        """The call that a delta goes on with, None for a new one.
+
+        An id tells calls apart better than an index: some give all calls the index 0, some give none. A delta without an
+        id goes on with the latest call of its index, and without an index with the latest call.
+        """
+        last = self._calls[-1] if self._calls else None
+        same_id = self._by_id.get(call_id) if call_id else None
+        if key is None:
+            # An id may come after the name, but then it does not bring another name.
+            late = last if last is not None and not last.id and not name else None
+            call = (same_id or late) if call_id else last
+        elif (call := self._by_key.get(key)) is None:
+            if call_id:
+                return None if name else same_id
+            # An index alone begins no call where the one before it had none: it is that one's.
+            return last if last is not None and last.key is None and not name else None
+        elif call_id and call.id and call.id != call_id:
+            return same_id if same_id is not None and same_id.key == key else None
+        if call is None or (call_id and call.id == call_id):
+            return call
+        return None if call.ended_by(name, fragment) else call
+
+    def _token(self, channel: Channel, piece: str) -> None:
+        if not self._begun:
+            self._begin()
+        self._events.append(
+            ChannelToken(
+                t=self._t,
+                request_id=self._request_id,
+                attempt=self._attempt,
+                n=self._n,
+                channel=channel,
+                text=piece,
+            )
+        )
+
+    def _delta(self, call: _Call, fragment: str) -> None:
+        if fragment and not self._begun:
+            self._begin()
+        self._events.append(
+            ToolCallDelta(
+                t=self._t,
+                request_id=self._request_id,
+                attempt=self._attempt,
+                n=self._n,
+                index=call.place,
+                id=call.id,
+                name=call.name,
+                arguments=fragment,
+            )
+        )
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._events.append(
+            FirstToken(
+                t=self._t,
+                request_id=self._request_id,
+                attempt=self._attempt,
+                n=self._n,
+                ttft_s=self._t - self._started_t,
+            )
+        )
+
+
+def _key(index: object) -> str | None:
+    """A provider's index, whatever type it has; only ever compared, so that it may begin at one."""
+    if isinstance(index, float) and index.is_integer():
+        index = int(index)
+    if isinstance(index, int) and not isinstance(index, bool):
+        return str(index)
+    return index.strip() or None if isinstance(index, str) else None
+
+
+def _word(value: object) -> str:
+    """An id or a name; of another type at worst."""
+    if isinstance(value, str):
+        return join_surrogates(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
