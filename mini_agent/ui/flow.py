@@ -186,7 +186,7 @@ class AttemptShown:
                 )
             return f"silent since {now - self._content:.0f} s · ~{tokens} tokens", "yellow"
         spent = now - self._first
-        rate = f" · ~{tokens / spent:.0f} tokens/s" if spent >= 1 else ""
+        rate = f" · ~{tokens / spent:.0f} tok/s" if spent >= 1 else ""
         return f"streaming · ~{tokens} tokens{rate}", "dim"
 
 

@@ -95,7 +95,7 @@ class Typed:
 
     def take_all(self) -> str:
         """Everything as one text, which is then no longer here."""
-        text = "\n".join([*self.finished, self.line])
+        text = "\n".join([*self.finished, self.line] if self.line else self.finished)
         self.finished, self.line = [], ""
         return text
 

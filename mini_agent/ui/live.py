@@ -175,7 +175,7 @@ def _can_encode(encoding: str) -> bool:
 class Stray(io.TextIOBase):
     """Stands in for stdout and stderr while the region lives: what others print is handed over line by line."""
 
-    def __init__(self, take: Callable[[str], None]) -> None:
+    def __init__(self, take: Callable[[str], object]) -> None:
         self._take = take
         self._line = ""
 

@@ -63,9 +63,23 @@ class Prompt:
         self._calm_until = self._clock() + CALM_S if cancelled else float("-inf")
         if not self._moving:
             self._rendered()  # that prompt is no application of ours, which would tell
-        return await self._session.prompt_async(
-            default=default, handle_sigint=False, set_exception_handler=False
-        )
+        while True:
+            try:
+                return await self._session.prompt_async(
+                    default=default, handle_sigint=False, set_exception_handler=False
+                )
+            except KeyboardInterrupt:  # only from the prompt for dumb terminals: its keys go before ours
+                self._interrupted()
+                default = ""
+            except OSError:
+                raise EOFError from None  # the terminal is gone
+
+    def _interrupted(self) -> None:
+        if text := self._session.default_buffer.text:
+            self._history.append_string(text)
+        elif self._armed:
+            raise EOFError
+        self._armed = not text
 
     def interrupt(self) -> None:
         """SIGINT came from outside: as if Ctrl+C had been pressed."""

@@ -92,7 +92,7 @@ class Receipt:
             parts.append(f"first token {_seconds(self._first - self._began)}")
         parts.append(f"total {_seconds(self._ended - self._began - self._asking_s)}")
         if self._timed_tokens and self._streaming_s > 0:
-            parts.append(f"{about}{self._timed_tokens / self._streaming_s:.0f} tokens/s")
+            parts.append(f"{about}{self._timed_tokens / self._streaming_s:.0f} tok/s")
         if usage.input_tokens is not None:
             cached = f" ({usage.cached_tokens} cached)" if usage.cached_tokens else ""
             parts.append(f"in {usage.input_tokens}{cached}")

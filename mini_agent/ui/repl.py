@@ -103,8 +103,8 @@ class _Repl:
                 self._hello()
                 while not self._leaving:
                     await self._step()
-        except (EOFError, OSError):
-            pass  # the user leaves, or the terminal is gone
+        except EOFError:
+            pass  # the user leaves
         except asyncio.CancelledError:
             if not self._leaving or self._main is None:
                 raise
@@ -125,7 +125,7 @@ class _Repl:
         facts = self._facts
         if facts.is_demo:
             key = facts.key_env or "DEEPSEEK_API_KEY"
-            model = f"demo model (no key). Set {key} to use {key.removesuffix('_API_KEY').lower()}"
+            model = f"demo model (set {key} to use {key.removesuffix('_API_KEY').lower()})"
         else:
             model = f"{facts.profile} · {facts.model} · {facts.mode}"
         self.say(f"mini-agent {facts.version} · {model} · /help")
@@ -192,9 +192,16 @@ class _Repl:
         if self._opening is None:
             return
         self._opening.cancel()
-        with suppress(asyncio.CancelledError, Exception):  # it never opened: there is nothing to close
-            session = await self._opening
+        await asyncio.wait({self._opening})
+        if (session := self._opened()) is not None:
             await session.aclose()
+
+    def _opened(self) -> SessionPort | None:
+        """The session, if it is there already."""
+        opening = self._opening
+        if opening is None or not opening.done() or opening.cancelled() or opening.exception():
+            return None
+        return opening.result()
 
     async def _approve(self, request: ApprovalRequest) -> Decision:
         if (turn := self._turn) is None:
@@ -243,6 +250,8 @@ class _Repl:
         async with aclosing(session.run(text)) as events:
             async for event in events:
                 turn.view.feed(event)
+                if turn.stopped.is_set():
+                    session.cancel()  # again: the first time may have been before there was anything to cancel
         return True
 
     def _take_typed(self, view: View, unsent: str) -> None:
@@ -260,9 +269,8 @@ class _Repl:
         if (turn := self._turn) is None:
             return
         turn.stopped.set()
-        opening = self._opening
-        if opening and opening.done() and not opening.cancelled() and not opening.exception():
-            opening.result().cancel()
+        if (session := self._opened()) is not None:
+            session.cancel()
 
     # The way out
 
