@@ -55,6 +55,7 @@ class CallRunner:
         self._mode: Mode = mode
         self._handover = handover
         self._now = now
+        self._began = 0.0
         self.denied = False
 
     def begin_turn(self) -> None:
@@ -63,9 +64,9 @@ class CallRunner:
     async def run(self, calls: Sequence[ToolCall]) -> None:
         """Runs them in order."""
         for call in calls:
-            began = time.monotonic()
+            self._began = time.monotonic()
             result = await self._guarded(call)
-            await self._finish(call, result, time.monotonic() - began)
+            await self._finish(call, result, time.monotonic() - self._began)
 
     async def refuse(self, calls: Sequence[ToolCall], why: str) -> None:
         """Runs none of them; each gets `why` as its error result."""
@@ -142,6 +143,7 @@ class CallRunner:
             ToolStarted(t=self._now(), call_id=call.id, name=call.name, arguments=call.arguments)
         )
         await self._handover.settled()
+        self._began = time.monotonic()  # what the user took to answer is not the tool's time
         result = await tool.run(arguments, replace(self._context, output=output))
         if not isinstance(result, ToolResult):
             raise TypeError(f"the tool returned {type(result).__name__}, not ToolResult")

@@ -20,7 +20,7 @@ from mini_agent.core.profile import Profile
 from mini_agent.models.base import Attempt, answered, new_attempt
 from mini_agent.wire.assembly import Origin
 from mini_agent.wire.chat_completions import ChatDecoder, encode
-from mini_agent.wire.deadlines import Watch
+from mini_agent.wire.deadlines import TICK_S, Watch
 from mini_agent.wire.failures import failure, misdirected
 from mini_agent.wire.framing import BodyDecoder, ServerSentEvent
 from mini_agent.wire.profiles import endpoint
@@ -117,6 +117,7 @@ class _Run:
         self._decoder = ChatDecoder(profile, Origin(attempt.request_id, attempt.number, started_t))
         self._headers = Headers(0, {})
         self._numbered = 0
+        self._told = 0.0
         self._said = False
 
     @property
@@ -162,9 +163,11 @@ class _Run:
                     break
                 case Sent(connect_s):
                     self._meter.connect_s = connect_s
+                    self._watch.sent()
                     yield self._progress("connected", 0)
                 case Headers():
                     self._headers = arrival
+                    self._meter.first_byte_s = self._now() - self._started_t
                     self._watch.byte()
                     if not 200 <= arrival.status < 300:
                         raise await self._refused(exchange)
@@ -172,13 +175,13 @@ class _Run:
                 case bytes():
                     for event in self._decode(arrival):
                         yield event
+                    if loop.time() - self._told >= TICK_S:
+                        yield self._progress("streaming", exchange.bytes)
         for event in self._events(self._body.close(), at_end=True):
             yield event
 
     def _decode(self, data: bytes) -> Iterator[StreamEvent]:
         """The events of what one read gave. Raises ModelError where the server put an error into the stream."""
-        if self._meter.first_byte_s is None:
-            self._meter.first_byte_s = self._now() - self._started_t
         self._watch.byte()
         return self._events(self._body.feed(data))
 
@@ -199,6 +202,8 @@ class _Run:
             self._watch.finish()
 
     def _progress(self, phase: Phase, received: int) -> AttemptProgress:
+        """Tells slow from dead; between two of them lies a tick, but for the milestones."""
+        self._told = asyncio.get_running_loop().time()
         return AttemptProgress(
             t=self._now(),
             request_id=self._attempt.request_id,

@@ -47,7 +47,7 @@ def question_rows(request: ApprovalRequest, width: int) -> list[str]:
     out = [paint(head, "cyan") + rows[0], *("  " + row for row in rows[1:])]
     if preview.diff:
         out += ["  " + row for row in diff_rows(preview.diff, max(1, width - 2), DIFF_ROWS)]
-    elif preview.subject and preview.subject != preview.summary:
+    elif preview.subject not in preview.summary:
         for line in preview.subject.split("\n"):
             out += ["  " + paint(row, "bold") for row in wrap(visible(line), max(1, width - 2))]
     return [*out, *(paint(row, "dim") for row in wrap(one_line(request.reason), width) if row)]

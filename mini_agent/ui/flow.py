@@ -203,9 +203,11 @@ class Waiting:
         left = max(0, math.ceil(self._event.wait_s - (now - self._began)))
         return f"{self._retry} in {left} s · {describe(self._event.error)} · Ctrl+C stops"
 
-    def line(self, now: float) -> str:
-        """When it is over: how long it was."""
-        return f"{self._retry} after {describe(self._event.error)} · waited {now - self._began:.1f} s"
+    def line(self, now: float, *, made: bool) -> str:
+        """When it is over: how long it was, or that the retry was not made."""
+        if made:
+            return f"{self._retry} after {describe(self._event.error)} · waited {now - self._began:.1f} s"
+        return f"{self._retry} not made · {describe(self._event.error)}"
 
 
 def call_row(name: str, arguments: dict[str, Any], width: int) -> str:

@@ -8,6 +8,7 @@ from mini_agent.core.events import (
     FirstToken,
     StreamStarted,
     ToolFinished,
+    ToolStarted,
     TurnFinished,
     TurnStarted,
 )
@@ -28,6 +29,7 @@ class Receipt:
         self._requests: set[str] = set()
         self._asked: float | None = None
         self._asking_s = 0.0
+        self._tools: dict[str, float] = {}
         self._tools_s = 0.0
         self._usage = Usage()
         self._streaming_s = 0.0
@@ -53,8 +55,10 @@ class Receipt:
                 self._asked = event.t
             case ApprovalGiven():
                 self._answered(event.t)
+            case ToolStarted():
+                self._tools[event.call_id] = event.t
             case ToolFinished():
-                self._tools_s += event.elapsed_s
+                self._tools_s += event.t - self._tools.pop(event.call_id, event.t)
             case TurnFinished():
                 self._answered(event.t)
                 self._ended = event.t

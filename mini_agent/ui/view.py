@@ -124,7 +124,7 @@ class View:
                 if tool := self._tools.get(event.call_id):
                     tool.feed(event.text, self._screen.width - 2)
             case ToolFinished():
-                self._tool_finished(event)
+                self._tool_finished(event, now)
             case ApprovalAsked():
                 self._do("waiting for your answer")
             case ApprovalGiven():
@@ -174,6 +174,8 @@ class View:
         self._last_call = call_id
         self._commit("tools", rows)
         self._question = question
+        if not self._screen.moving:
+            self._commit("tools", [question])
         self._screen.changed()
 
     def answered(self, answer: str) -> None:
@@ -211,7 +213,7 @@ class View:
     def _begin_attempt(self, now: float) -> None:
         """A new attempt: nothing of the one before it is left but what is true all the same."""
         self._void_attempt()
-        self._end_wait(now)
+        self._end_wait(now, made=True)
         self._attempt = AttemptShown(self._screen.mark(), self._block, now)
 
     def _void_attempt(self) -> None:
@@ -281,8 +283,9 @@ class View:
             self._commit("tools", [call_row(event.name, event.arguments, self._screen.width)])
             self._last_call = event.call_id
 
-    def _tool_finished(self, event: ToolFinished) -> None:
-        self._tools.pop(event.call_id, None)
+    def _tool_finished(self, event: ToolFinished, now: float) -> None:
+        tool = self._tools.pop(event.call_id, None)
+        spent = now - tool.began if tool else 0.0  # without the time of a question before it
         if not self._tools:
             self._do("working")
         first, *more = event.content.strip().split("\n")
@@ -290,8 +293,8 @@ class View:
         if event.call_id != self._last_call:
             said = f"{one_line(event.name)}: {said}"
         notes = [f"{len(more)} more line{'s' * (len(more) > 1)}"] if more else []
-        if event.elapsed_s >= 1:
-            notes.append(f"{event.elapsed_s:.1f} s")
+        if spent >= 1:
+            notes.append(f"{spent:.1f} s")
         note = "".join(f" · {note}" for note in notes)
         said = fit(said, self._width(len(note) + 4))
         rows = ["  └ " + (paint(said, "red") if event.is_error else said) + paint(note, "dim")]
@@ -302,11 +305,11 @@ class View:
 
     # Waits, errors and ends
 
-    def _end_wait(self, now: float) -> None:
+    def _end_wait(self, now: float, *, made: bool) -> None:
         """The scrollback tells which retry there was, and why."""
         waiting, self._waiting = self._waiting, None
         if waiting and self._screen.moving:
-            rows = wrap(waiting.line(now), self._screen.width)
+            rows = wrap(waiting.line(now, made=made), self._screen.width)
             self._commit("notes", [paint(row, "yellow") for row in rows])
 
     def _keep(self, rows: list[str]) -> None:
@@ -320,7 +323,7 @@ class View:
 
     def _failed(self, error: ErrorInfo, now: float) -> None:
         self._void_attempt()
-        self._end_wait(now)
+        self._end_wait(now, made=False)
         width = self._screen.width
         rows = [paint(row, "error") for row in wrap(f"✗ {describe(error)}", width)]
         if error.hint:
@@ -332,7 +335,7 @@ class View:
         if self._waiting is None and event.reason == "cancelled":
             self._end_attempt(now)  # what was said stays
         self._void_attempt()
-        self._end_wait(now)
+        self._end_wait(now, made=False)
         self._tools.clear()
         self._question = ""
         if event.reason == "cancelled":

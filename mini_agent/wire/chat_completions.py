@@ -54,8 +54,8 @@ class ChatDecoder:
     def __init__(self, profile: Profile, origin: Origin) -> None:
         self._reasoning_fields = (*profile.reasoning_fields, "reasoning_details")
         self._reasoning_keys = frozenset(self._reasoning_fields)
-        # A tuple: comparing lengths is quicker than hashing every event.
-        self._end_marks = tuple(form for mark in profile.end_marks for form in (mark, f'"{mark}"'))
+        self._end_marks = {form.upper() for mark in profile.end_marks for form in (mark, f'"{mark}"')}
+        self._mark_size = max(map(len, self._end_marks), default=0)
         self._assembler = Assembler(origin)
         self._tags = ThinkTags(self._assembler)
         self._ended = False
@@ -104,7 +104,8 @@ class ChatDecoder:
         self._events += 1
         self._at_end = at_end
         self._assembler.at(n, t)
-        if (stripped := data.strip()) in self._end_marks:
+        stripped = data.strip()
+        if len(stripped) <= self._mark_size and stripped.upper() in self._end_marks:
             self._ended = True
             self._let_go()
             return self._assembler.take()

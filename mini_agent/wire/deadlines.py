@@ -36,7 +36,8 @@ class Watch:
         self._waited = 0.0
         self._since_byte = 0.0
         self._since_progress = 0.0
-        self._since_event: float | None = None
+        self._sent_after = 0.0
+        self._has_event = False
         self._finished = False
 
     @property
@@ -49,13 +50,17 @@ class Watch:
         self._since_byte += seconds
         self._since_progress += seconds
 
+    def sent(self) -> None:
+        """The request is out: the wait for the first event begins."""
+        self._sent_after = self._waited
+
     def byte(self) -> None:
         self._since_byte = 0.0
 
     def event(self) -> None:
         """A decoded event: the wait for the first one is over."""
-        if self._since_event is None:
-            self._since_event = self._waited
+        if not self._has_event:
+            self._has_event = True
             self._since_progress = 0.0
 
     def progress(self) -> None:
@@ -90,8 +95,8 @@ class Watch:
         clocks: list[tuple[DeadlineKind | None, float, float]] = [(None, TICK_S, 0.0)]
         if self._total_left is not None:
             clocks.append(("total_timeout", self._total_left, self._waited))
-        if self._since_event is None:
-            clocks.append(("first_event_timeout", self._first, self._waited))
+        if not self._has_event:
+            clocks.append(("first_event_timeout", self._first, self._waited - self._sent_after))
         else:
             clocks.append(("idle_timeout", self._deadlines.idle_s, self._since_byte))
             clocks.append(("stall_timeout", self._deadlines.stall_s, self._since_progress))

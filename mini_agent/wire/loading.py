@@ -78,8 +78,8 @@ def _tolerant(text: str) -> Any:
 
 def _too_deep(value: Any) -> bool:
     """Whether containers lie in each other more than `DEPTH_LIMIT` levels deep; level by level, not by recursion."""
-    level = [value]
-    for _ in range(DEPTH_LIMIT + 1):
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEPTH_LIMIT):
         level = [
             child
             for item in level

@@ -11,6 +11,7 @@ from mini_agent.wire.assembly import Assembler
 _OPEN = "<think>"
 _CLOSE = "</think>"
 _BLANKS_HELD = 1024
+"""Blank characters before a tag; held back until it is known whether there is one."""
 
 _Stage = Literal["start", "inside", "behind", "watching", "plain"]
 
@@ -64,13 +65,16 @@ class ThinkTags:
 
     def _at_start(self, rest: str) -> str:
         content = rest.lstrip()
+        if len(rest) - len(content) > _BLANKS_HELD:
+            self._stage = "watching"
+            return rest
         if content.startswith(_OPEN):
             self._stage = "inside"
             return content[len(_OPEN) :]
         if content.startswith(_CLOSE):
             self._stage = "behind"
             return content[len(_CLOSE) :]
-        if len(rest) < _BLANKS_HELD and (_OPEN.startswith(content) or _CLOSE.startswith(content)):
+        if _OPEN.startswith(content) or _CLOSE.startswith(content):
             self._held = rest
             return ""
         self._stage = "watching"

@@ -464,3 +464,16 @@ async def test_completed_comes_once_and_last(lab):
     one = await lab(HELLO)
     events = await one.events()
     assert [event for event in events if isinstance(event, Completed)] == [events[-1]]
+
+
+async def test_progress_tells_a_server_that_is_slow_from_one_that_is_silent(lab, monkeypatch):
+    monkeypatch.setattr("mini_agent.wire.deadlines.TICK_S", 0.05)
+    monkeypatch.setattr("mini_agent.models.http.TICK_S", 0.05)
+    slow = [part for _ in range(8) for part in (b": working\n\n", Pause(0.02))]
+    one = await lab(event_stream(*slow, ONE, STOP, DONE), event_stream(ONE, Pause(0.15), STOP, DONE))
+    phases = [event.phase for event in of(await one.events(), AttemptProgress)]
+    assert phases[:2] == ["connected", "headers"]
+    assert "streaming" in phases[2:]
+    silent = [event for event in of(await one.events(), AttemptProgress) if event.phase == "silent"]
+    assert silent
+    assert silent[-1].silent_s >= 0.05

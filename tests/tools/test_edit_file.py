@@ -7,10 +7,11 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mini_agent.core.errors import ToolError
+from mini_agent.core.messages import ToolCall
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes and links of a POSIX system")
 
@@ -22,22 +23,18 @@ async def edited(bench, before: bytes, old: str, new: str, **more: bool) -> byte
 
 
 async def refused(bench, before: bytes, old: str, new: str, **more: bool) -> str:
-    """The refusal, which the preview gives as well, of an edit that leaves the file as it was."""
+    """The refusal of an edit that leaves the file as it was; the preview refuses it in the same words."""
     path = bench.file("a", before)
-    with pytest.raises(ToolError) as caught:
-        bench.preview("edit_file", path="a", old=old, new=new, **more)
-    tool, arguments = bench.tools.find(_call(old=old, new=new, **more))
-    with pytest.raises(ToolError, match="^") as again:
+    tool, arguments = bench.tools.find(
+        ToolCall("1", "edit_file", {"path": "a", "old": old, "new": new, **more})
+    )
+    with pytest.raises(ToolError) as in_preview:
+        tool.preview(arguments, bench.context)
+    with pytest.raises(ToolError) as in_run:
         await tool.run(arguments, bench.context)
-    assert str(caught.value) == str(again.value)
+    assert str(in_preview.value) == str(in_run.value)
     assert path.read_bytes() == before
-    return str(caught.value)
-
-
-def _call(**arguments):
-    from mini_agent.core.messages import ToolCall
-
-    return ToolCall("1", "edit_file", {"path": "a", **arguments})
+    return str(in_run.value)
 
 
 async def test_an_edit_says_what_it_did(bench) -> None:
@@ -215,79 +212,80 @@ async def test_a_cancel_comes_before_an_edit_or_after_it(bench) -> None:
 # Of any bytes, exactly the passage that was meant. Few letters, so that passages repeat and overlap.
 
 TEXT = st.text("ab\n\u20ac", max_size=6)
-BYTES = st.lists(
-    st.sampled_from([b"a", b"b", b"\n", b"\r\n", b"\r", b"\xe9", "\u20ac".encode(), b"\0"]), max_size=12
-)
+CHANGES = st.tuples(TEXT.filter(bool), TEXT).filter(lambda change: change[0] != change[1])
+PIECES = [b"a", b"b", b"\n", b"\xe9", "\u20ac".encode(), b"\0"]
+BYTES = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)
+MIXED = st.lists(st.sampled_from([*PIECES, b"\r\n", b"\r"]), max_size=12).map(b"".join)
 ANY_FILE = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
 )
 
 
+async def attempt(bench, before: bytes, old: str, new: str, **more: bool) -> bytes | str:
+    """The content after the edit, or the refusal; then the content is what it was."""
+    path = Path(bench.root / "a")
+    path.write_bytes(before)
+    try:
+        await bench.call("edit_file", path="a", old=old, new=new, **more)
+    except ToolError as error:
+        assert path.read_bytes() == before
+        return str(error)
+    return path.read_bytes()
+
+
 @ANY_FILE
-@given(BYTES.map(b"".join), TEXT, TEXT, BYTES.map(b"".join))
+@given(BYTES, CHANGES, BYTES)
 async def test_an_edit_changes_the_passage_and_nothing_else(
-    bench, head: bytes, old: str, new: str, tail: bytes
+    bench, head: bytes, change: tuple[str, str], tail: bytes
 ) -> None:
-    assume(old != new and old and b"\r" not in head + tail)
+    old, new = change
     before = head + old.encode() + tail
-    path = Path(bench.root / "a")
-    path.write_bytes(before)
-    count = sum(before.startswith(old.encode(), start) for start in range(len(before)))
-    try:
-        await bench.call("edit_file", path="a", old=old, new=new)
-    except ToolError as error:
-        assert path.read_bytes() == before
-        assert count > 1 or "UTF-8" in str(error)
+    times = sum(before.startswith(old.encode(), start) for start in range(len(before)))
+    outcome = await attempt(bench, before, old, new)
+    if times == 1 and not isinstance(outcome, str):
+        assert outcome == head + new.encode() + tail
     else:
-        assert count == 1
-        assert path.read_bytes() == head + new.encode() + tail
+        assert ("not UTF-8" if times == 1 else "times in a") in outcome
 
 
 @ANY_FILE
-@given(BYTES.map(b"".join), TEXT, TEXT)
-async def test_all_replaced_is_what_replace_does(bench, before: bytes, old: str, new: str) -> None:
-    assume(old != new and old and old.encode() in before and b"\r" not in before)
-    path = Path(bench.root / "a")
-    path.write_bytes(before)
-    try:
-        await bench.call("edit_file", path="a", old=old, new=new, replace_all=True)
-    except ToolError as error:
-        assert "UTF-8" in str(error)
-    else:
-        assert path.read_bytes() == before.replace(old.encode(), new.encode())
+@given(BYTES, BYTES, BYTES, CHANGES)
+async def test_all_replaced_is_what_replace_does(
+    bench, head: bytes, middle: bytes, tail: bytes, change: tuple[str, str]
+) -> None:
+    old, new = (text.encode() for text in change)
+    before = head + old + middle + old + tail
+    outcome = await attempt(bench, before, *change, replace_all=True)
+    assert outcome == before.replace(old, new) or "not UTF-8" in outcome
 
 
 @ANY_FILE
-@given(st.lists(st.sampled_from(["a", "b", "\n"]), max_size=12).map("".join), TEXT, TEXT)
-async def test_g04_a_crlf_file_is_edited_as_its_lf_twin(bench, before: str, old: str, new: str) -> None:
-    assume(old != new)
-    results = []
-    for end in "\n", "\r\n":
-        path = Path(bench.root / "a")
-        path.write_bytes((before if "\n" in before else f"{before}\n").replace("\n", end).encode())
-        try:
-            await bench.call("edit_file", path="a", old=old, new=new)
-            results.append(path.read_bytes().replace(end.encode(), b"<end>"))
-        except ToolError as error:
-            results.append(str(error).encode())
-    # Where the last line end goes, the file no longer says which kind it had.
-    assert results[0] == results[1]
+@given(st.text("ab\n", max_size=12), CHANGES)
+async def test_g04_a_crlf_file_is_edited_as_its_lf_twin(bench, text: str, change: tuple[str, str]) -> None:
+    lf = f"{text}\n".encode()
+    one = await attempt(bench, lf, *change)
+    two = await attempt(bench, lf.replace(b"\n", b"\r\n"), *change)
+    assert one == two if isinstance(one, str) else one.replace(b"\n", b"\r\n") == two
 
 
 @ANY_FILE
-@given(BYTES.map(b"".join), TEXT, TEXT)
-async def test_g04_in_a_mixed_file_every_other_byte_stays(bench, before: bytes, old: str, new: str) -> None:
-    path = Path(bench.root / "a")
-    path.write_bytes(before)
-    try:
-        await bench.call("edit_file", path="a", old=old, new=new)
-    except ToolError:
-        assert path.read_bytes() == before
+@given(MIXED, CHANGES)
+async def test_g04_in_a_mixed_file_every_other_byte_stays(
+    bench, before: bytes, change: tuple[str, str]
+) -> None:
+    outcome = await attempt(bench, before, *change)
+    if isinstance(outcome, str):
         return
-    after = path.read_bytes()
-    # One stretch differs, and seen with LF only, the passage became the new text.
-    head = len(os.path.commonprefix([before, after]))
-    tail = len(os.path.commonprefix([before[head:][::-1], after[head:][::-1]]))
-    assert len(before) - head - tail <= len(old.encode()) + old.count("\n")
-    seen = before.replace(b"\r\n", b"\n")
-    assert after.replace(b"\r\n", b"\n") == seen.replace(old.encode(), new.encode(), 1)
+    old, new = (text.encode() for text in change)
+    head = common_head(before, outcome)
+    tail = common_head(before[head:][::-1], outcome[head:][::-1])
+    assert len(before) - head - tail <= len(old) + old.count(b"\n")
+    seen_before, seen_after = (data.replace(b"\r\n", b"\n") for data in (before, outcome))
+    assert seen_after == seen_before.replace(old, new, 1)
+
+
+def common_head(one: bytes, other: bytes) -> int:
+    return next(
+        (count for count, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )

@@ -182,9 +182,9 @@ def notice() -> Iterator[Step]:
 
 
 SCENES: dict[str, Callable[[], Iterator[Step]]] = {
+    "cutlong": lambda: cut(1000),
     "long": lambda: answer(2000, 0.004),
     "think": think,
-    "cutlong": lambda: cut(1000),
     "cut": cut,
     "edit": edit,
     "run": run,

@@ -94,6 +94,8 @@ FRAMED = (
             b"data: DONE\n\n",
             b'data: "[DONE]"\n\n',
             b"data:\t[DONE]",
+            b"data: [done]\n\n",
+            b'data: "DONE" \n\n',
         )
     ),
     Case(
@@ -184,7 +186,12 @@ CHUNKS = (
                 },
             ),
             _counted(
-                None, {"prompt_tokens": None, "prompt_tokens_details": {"cached_tokens": 6}, "completion_tokens": 3}
+                None,
+                {
+                    "prompt_tokens": None,
+                    "prompt_tokens_details": {"cached_tokens": 6},
+                    "completion_tokens": 3,
+                },
             ),
             STOP,
         ),
@@ -266,7 +273,9 @@ CHUNKS = (
     Case(
         id="b12 arguments null or missing, function null",
         chunks=(
-            calls({"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": None}}),
+            calls(
+                {"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": None}}
+            ),
             calls({"index": 0, "function": {}}),
             calls({"index": 0, "function": None}),
             calls(call(0, arguments='{"d":"."}', type="function")),
@@ -324,7 +333,13 @@ CHUNKS = (
     Case(
         id="b19 reasoning in parts",
         chunks=(
-            delta(reasoning_details=[{"type": "reasoning.text", "text": "th"}, {"summary": "ink"}, {"data": "#"}]),
+            delta(
+                reasoning_details=[
+                    {"type": "reasoning.text", "text": "th"},
+                    {"summary": "ink"},
+                    {"data": "#"},
+                ]
+            ),
             delta("ans"),
             STOP,
         ),
@@ -377,7 +392,14 @@ CHUNKS = (
     Case(
         id="b30 several choices",
         chunks=(
-            sse({"choices": [{"index": 0, "delta": {"content": "a"}}, {"index": 1, "delta": {"content": "Z"}}]}),
+            sse(
+                {
+                    "choices": [
+                        {"index": 0, "delta": {"content": "a"}},
+                        {"index": 1, "delta": {"content": "Z"}},
+                    ]
+                }
+            ),
             sse({"choices": [{"index": 1, "delta": {"content": "Z"}, "finish_reason": "length"}]}),
             delta("b", finish="stop"),
             DONE,
@@ -387,7 +409,12 @@ CHUNKS = (
     ),
     Case(
         id="b33 tool_calls null or empty",
-        chunks=(delta("a", tool_calls=None), delta("b", tool_calls=[]), delta("", tool_calls=[None, {}, 3]), STOP),
+        chunks=(
+            delta("a", tool_calls=None),
+            delta("b", tool_calls=[]),
+            delta("", tool_calls=[None, {}, 3]),
+            STOP,
+        ),
         text="ab",
         raw="stop",
     ),

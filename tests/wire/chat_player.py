@@ -45,7 +45,9 @@ class Played(msgspec.Struct):
 
     def _channel(self, channel: str) -> str:
         return "".join(
-            event.text for event in self.events if isinstance(event, ChannelToken) and event.channel == channel
+            event.text
+            for event in self.events
+            if isinstance(event, ChannelToken) and event.channel == channel
         )
 
 

@@ -32,6 +32,14 @@ def test_the_first_event_has_its_own_deadline_that_bytes_do_not_end():
     assert wait(one, 1.5) == "first_event_timeout"
 
 
+def test_the_wait_for_the_first_event_begins_when_the_request_is_out():
+    one = watch()
+    assert wait(one, 9) is None
+    one.sent()
+    assert wait(one, 9) is None
+    assert wait(one, 2) == "first_event_timeout"
+
+
 def test_without_streaming_the_whole_answer_has_one():
     one = watch(stream=False)
     assert wait(one, 19) is None

@@ -19,8 +19,10 @@ VALUES = st.recursive(
 )
 SCRAPS = st.lists(
     st.sampled_from(
-        ["{", "}", "[", "]", '"', ":", ",", "\\", "u", "\\ud83d", "\\ude00", "\n", "1", "-", ".", "e9"]
-        + ["null", "true", "NaN", "Infinity", "a", "é", "\ud800", "\ufeff", " ", "{}", '"a":1', "\0"]
+        [
+            *("{", "}", "[", "]", '"', ":", ",", "\\", "u", "\\ud83d", "\\ude00", "\n", "1", "-", ".", "e9"),
+            *("null", "true", "NaN", "Infinity", "a", "é", "\ud800", "\ufeff", " ", "{}", '"a":1', "\0"),
+        ]
     ),
     max_size=12,
 ).map("".join)
@@ -74,9 +76,11 @@ def test_nan_is_forgiven() -> None:
     assert math.isnan(loads("NaN"))
 
 
-@pytest.mark.parametrize("text", ["", " ", "{", "{]", "'a'", "01", "[1,]", "1" * 5000, "nul", '{"a":1}{"b":2}'])
+@pytest.mark.parametrize(
+    "text", ["", " ", "{", "{]", "'a'", "01", "[1,]", "1" * 5000, "nul", '{"a":1}{"b":2}']
+)
 def test_what_is_no_json_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"line 1|digits"):
         loads(text)
 
 
