@@ -22,7 +22,7 @@ _HOMES = {
     "complete": "mini_agent.models.base",
 }
 
-__all__ = [  # noqa: F822  ruff can't see that `__getattr__` provides them
+__all__ = [
     "Agent",
     "Conversation",
     "Message",

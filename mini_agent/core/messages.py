@@ -68,6 +68,9 @@ class ToolResult(Block, frozen=True, tag="tool_result"):
     detail: str | None = None
 
 
+ERROR_PREFIX = "Error: "
+"""Begins the content of a failed result where a protocol has no field for failure."""
+
 AnyBlock = Text | Reasoning | Image | ToolCall | ToolResult
 
 

@@ -8,7 +8,7 @@ Api = Literal["chat"]
 """The API families that are spoken so far."""
 
 EchoReasoning = Literal["never", "with_tool_calls", "always"]
-"""Which assistant messages carry their reasoning back: none, those with tool calls, all."""
+"""Which assistant messages carry their reasoning back: none, those of turns in which a tool was called, all."""
 
 
 class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

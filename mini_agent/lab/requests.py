@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mini_agent.core.messages import (
+    ERROR_PREFIX,
     AnyBlock,
     Message,
     Reasoning,
@@ -16,8 +17,6 @@ from mini_agent.core.messages import (
     ToolResult,
     ToolSpec,
 )
-
-_ERROR_WORDS = ("Error", "Denied", "Cancelled", "Interrupted", "Not run", "There is no ")
 
 
 class MalformedError(Exception):
@@ -96,7 +95,10 @@ def core_request(request: LabRequest) -> Request:
             messages.append(Message("assistant", tuple(_assistant(entry))))
         elif role == "tool":
             content = _text(entry.get("content"))
-            result = ToolResult(content, _is_error(content), str(entry.get("tool_call_id", "")))
+            failed = content.startswith(ERROR_PREFIX)
+            result = ToolResult(
+                content.removeprefix(ERROR_PREFIX), failed, str(entry.get("tool_call_id", ""))
+            )
             earlier = messages.pop().blocks if messages and messages[-1].role == "tool" else ()
             messages.append(Message("tool", (*earlier, result)))
     functions = [_object(tool.get("function")) for tool in _objects(body.get("tools"))]
@@ -125,11 +127,6 @@ def _assistant(entry: Mapping[str, Any]) -> list[AnyBlock]:
             )
         )
     return blocks
-
-
-def _is_error(content: str) -> bool:
-    """Whether a result says that it failed. Chat completions has no field for it, so all there is are its first words."""
-    return content.startswith(_ERROR_WORDS)
 
 
 def _arguments(written: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys as Key
 
@@ -140,6 +141,7 @@ class Keys:
         """Takes the keyboard; the terminal is in raw mode already. What is left unread at the end is read into `typed`."""
         with self._input.attach(self._ready):
             try:
+                self._take(get_typeahead(self._input))  # read together with the Enter that ended the prompt
                 yield
             finally:
                 self._drain()

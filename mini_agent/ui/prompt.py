@@ -1,9 +1,10 @@
 """The line on which the user types, between turns: prompt_toolkit's prompt with our keys."""
 
+import sys
 from collections.abc import Callable
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.history import InMemoryHistory
@@ -11,6 +12,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import Output, create_output
+from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from mini_agent.ui.text import neutralise
@@ -36,21 +38,21 @@ class Prompt:
         self._armed = False  # the next Ctrl+C on the empty line leaves
         self._calm_until = float("-inf")
         self._history = InMemoryHistory()
-        self._session: PromptSession[str] = PromptSession(
-            [("bold", "> ")],
-            input=source,
-            output=_output()
-            if moving
-            else None,  # None lets prompt_toolkit choose its prompt for dumb terminals
-            multiline=True,
-            prompt_continuation="  ",
-            placeholder=lambda: [("class:placeholder", _LEAVE_HINT if self._armed else "")],
-            history=self._history,
-            key_bindings=self._bindings(),
-            complete_while_typing=False,
-            reserve_space_for_menu=0,
-            enable_suspend=True,
-        )
+        # For a dumb terminal prompt_toolkit has a prompt of its own, which it takes where it is given no output.
+        with create_app_session(output=None if moving else PlainTextOutput(sys.stdout)):
+            self._session: PromptSession[str] = PromptSession(
+                [("bold", "> ")],
+                input=source,
+                output=_output() if moving else None,
+                multiline=True,
+                prompt_continuation="  ",
+                placeholder=lambda: [("class:placeholder", _LEAVE_HINT if self._armed else "")],
+                history=self._history,
+                key_bindings=self._bindings(),
+                complete_while_typing=False,
+                reserve_space_for_menu=0,
+                enable_suspend=True,
+            )
         self._session.default_buffer.on_text_changed += self._disarm
         self._session.app.after_render += self._after_render
 

@@ -56,6 +56,7 @@ class _Turn:
         self.keys = keys
         self.stopped = stopped
         self.asking = asyncio.Lock()  # one question at a time
+        self.sent = False  # whether the message went out
 
 
 class _Repl:
@@ -227,11 +228,10 @@ class _Repl:
         loop = asyncio.get_running_loop()
         stray = Stray(lambda line: loop.call_soon_threadsafe(view.stray, line))
         self._live.start(lambda: [*view.rows(), *self._typed.rows(self._live.width)])
-        sent = False
         try:
             with keys.reading(), redirect_stdout(stray), redirect_stderr(stray):
                 self._ready()
-                sent = await self._play(text, turn)
+                await self._play(text, turn)
         except ConfigError as error:
             view.trouble(str(error))
         except Exception as error:  # noqa: BLE001  a defect of ours must not take the conversation along
@@ -240,19 +240,19 @@ class _Repl:
             self._turn = None
             self._live.stop()
         self._live.commit([""])
-        self._take_typed(view, unsent="" if sent else text)
+        self._take_typed(view, unsent="" if turn.sent else text)
 
-    async def _play(self, text: str, turn: _Turn) -> bool:
-        """Runs the turn; False where its message never went out."""
+    async def _play(self, text: str, turn: _Turn) -> None:
+        """Runs the turn, unless it is cancelled before there is a session."""
         session = await self._session(turn)
         if session is None:
-            return False
+            return
+        turn.sent = True
         async with aclosing(session.run(text)) as events:
             async for event in events:
                 turn.view.feed(event)
                 if turn.stopped.is_set():
                     session.cancel()  # again: the first time may have been before there was anything to cancel
-        return True
 
     def _take_typed(self, view: View, unsent: str) -> None:
         """Lines finished meanwhile are the next messages; after anything but a good end the user looks at them again."""

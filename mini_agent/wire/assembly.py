@@ -239,28 +239,27 @@ class Assembler:
 
     @property
     def has_text(self) -> bool:
+        """Whether some text was shown."""
         return bool(self._text.size)
 
     @property
     def has_reasoning(self) -> bool:
+        """Whether some reasoning was shown."""
         return bool(self._reasoning.size)
 
     @property
     def has_calls(self) -> bool:
+        """Whether a call was begun."""
         return bool(self._calls)
 
     def describe(self) -> str:
         """What there is so far, in words for an error message."""
-        parts = [
-            f"{count} {what}"
-            for count, what in (
-                (self._reasoning.size, "characters of reasoning"),
-                (self._text.size, "characters of text"),
-                (len(self._calls), "tool calls"),
-            )
-            if count
-        ]
-        return ", ".join(parts) or "nothing"
+        counts = {
+            "characters of reasoning": self._reasoning.size,
+            "characters of text": self._text.size,
+            "tool calls": len(self._calls),
+        }
+        return ", ".join(f"{what}: {count}" for what, count in counts.items() if count) or "nothing"
 
     def _find(self, key: str | None, call_id: str, name: str, fragment: str) -> _Call | None:
         """The call that a delta goes on with, None for a new one.

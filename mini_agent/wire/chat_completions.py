@@ -1,4 +1,4 @@
-"""The chat-completions family: our values to its JSON, its chunks to our events; no I/O.
+"""The chat-completions family, inwards: its chunks to our events and to a `Response`; no I/O.
 
 The shapes are those of OpenAI's API reference; what vendors make of them is tolerated: what is missing, null, unknown or
 of another type is skipped, and only what could make an answer silently shorter is an error. A streamed answer and a whole
@@ -64,6 +64,7 @@ class ChatDecoder:
         self._recognised = False
         self._stray: str | None = None
         self._choice_index: object = None
+        self._deltas = False
         self._finish_reason: str | None = None
         self._at_end = False
         self._whole = False
@@ -135,7 +136,7 @@ class ChatDecoder:
         if not (self._ended or self.finished):
             raise self._cut()
         reason = self._finish_reason
-        if reason is not None and (kind := _BROKEN_OFF.get(reason.lower())):
+        if reason is not None and (kind := _BROKEN_OFF.get(_bare(reason))):
             raise ProviderError(
                 f"the provider broke the answer off: {reason}", kind=kind, retryable=True, code=reason
             )
@@ -178,7 +179,8 @@ class ChatDecoder:
         if error := choice.get("error"):
             raise failure_inside({"error": encodable(error)})
         delta = choice.get("delta")
-        if isinstance(delta, dict):
+        if delta and isinstance(delta, dict):
+            self._deltas = True
             self._piece(delta)
         message = choice.get("message")
         if isinstance(message, dict):
@@ -191,19 +193,22 @@ class ChatDecoder:
     def _message(self, message: dict[str, Any]) -> None:
         """A whole message: an answer that was not streamed, or what some send at the end of one that was.
 
-        What the deltas have said already is not said again.
+        What the deltas have said already is not said again. Without deltas, messages are taken for the pieces.
         """
-        self._let_go()
-        said: set[str] = set()
-        if self._assembler.has_text:
-            said |= {"content", "refusal"}
-        if self._assembler.has_reasoning:
-            said |= self._reasoning_keys
-        if self._assembler.has_calls:
-            said |= _KEYS_BEHIND
-        self._piece({name: value for name, value in message.items() if name not in said})
-        self._whole |= self._at_end
-        self._let_go()
+        if self._deltas:
+            self._let_go()
+            said: set[str] = set()
+            if self._assembler.has_text:
+                said |= {"content", "refusal"}
+            if self._assembler.has_reasoning:
+                said |= self._reasoning_keys
+            if self._assembler.has_calls:
+                said |= _KEYS_BEHIND
+            message = {name: value for name, value in message.items() if name not in said}
+        self._piece(message)
+        if self._at_end:  # a document is whole or it could not have been decoded
+            self._whole = True
+            self._let_go()
 
     def _piece(self, piece: dict[str, Any]) -> None:
         """A delta or a message: reasoning first, calls last, wherever they stand in it."""
@@ -230,9 +235,10 @@ class ChatDecoder:
             self._refused = True
             self._assembler.text(refusal)
         if calls := piece.get("tool_calls"):
-            for call in calls if isinstance(calls, list) else (calls,):
+            entries = calls if isinstance(calls, list) else [calls]
+            for place, call in enumerate(entries):
                 if isinstance(call, dict):
-                    self._tool_call(call)
+                    self._tool_call(call, place if len(entries) > 1 else None)
         elif isinstance(function := piece.get("function_call"), dict):
             self._assembler.tool_call(None, None, function.get("name"), function.get("arguments"))
 
@@ -244,7 +250,8 @@ class ChatDecoder:
             elif text := _flat([part]):
                 self._tags.add(text)
 
-    def _tool_call(self, call: dict[str, Any]) -> None:
+    def _tool_call(self, call: dict[str, Any], place: int | None) -> None:
+        """An entry of `tool_calls`. place: where it stands among several, which are different calls if they are named."""
         function = call.get("function")
         if not isinstance(function, dict):
             if call.get("type") not in (None, "", "function"):
@@ -255,9 +262,11 @@ class ChatDecoder:
             extra = {
                 name: value for name, value in call.items() if name not in _CALL_KEYS and value is not None
             }
-        self._assembler.tool_call(
-            call.get("index"), call.get("id"), function.get("name"), function.get("arguments"), extra
-        )
+        name = function.get("name")
+        index = call.get("index")
+        if index is None and name:
+            index = place
+        self._assembler.tool_call(index, call.get("id"), name, function.get("arguments"), extra)
 
     def _count(self, usage: dict[str, Any]) -> None:
         """The last number wins, field by field: some report with every chunk, and not always all of it."""
@@ -282,8 +291,7 @@ class ChatDecoder:
 
     def _stop_reason(self) -> StopReason:
         """What the calls say counts more than the provider's word, which is wrong often enough."""
-        word = (self._finish_reason or "stop").strip().lower()
-        reason = _STOP_REASONS.get(word, "other")
+        reason = _STOP_REASONS.get(_bare(self._finish_reason or "stop"), "other")
         if self._assembler.has_calls:
             return "tool_use" if reason in ("end_turn", "other") else reason
         if self._refused and reason == "end_turn":
@@ -319,6 +327,11 @@ class ChatDecoder:
 
 def _string(value: object) -> str:
     return join_surrogates(value) if isinstance(value, str) else ""
+
+
+def _bare(reason: str) -> str:
+    """A finish reason to look up; some write it in capitals."""
+    return reason.strip().lower()
 
 
 def _flat(value: object) -> str:

@@ -6,7 +6,16 @@ from typing import Any
 
 import msgspec
 
-from mini_agent.core.messages import Image, Message, Reasoning, Request, Text, ToolCall
+from mini_agent.core.messages import (
+    ERROR_PREFIX,
+    Image,
+    Message,
+    Reasoning,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from mini_agent.core.profile import Profile
 
 
@@ -47,7 +56,7 @@ def _messages(request: Request, profile: Profile) -> list[dict[str, Any]]:
                 encoded.append(_assistant(message, profile.echo_field if place in echoed else None))
             case "tool":
                 encoded.extend(
-                    {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+                    {"role": "tool", "tool_call_id": result.call_id, "content": _result(result)}
                     for result in message.tool_results
                 )
     return encoded
@@ -73,6 +82,11 @@ def _echoed(messages: Sequence[Message], profile: Profile) -> set[int]:
         if message.tool_calls:
             with_calls.add(turn)
     return {place for place in assistants if turns[place] in with_calls}
+
+
+def _result(result: ToolResult) -> str:
+    """A result's text. Chat completions has no field for failure, so an error says so in its first word."""
+    return f"{ERROR_PREFIX}{result.content}" if result.is_error else result.content
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:

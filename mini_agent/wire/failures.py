@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from mini_agent.core.errors import DETAIL_LIMIT, ErrorKind, ModelError, ProtocolError, ProviderError
-from mini_agent.wire.loading import loads
+from mini_agent.wire.loading import dumps, loads
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 525), 529})
 
@@ -85,7 +85,7 @@ def failure_inside(payload: object) -> ModelError:
     said = _said(payload)
     status = int(said.code) if said.code is not None and re.fullmatch(r"[45]\d\d", said.code) else None
     message = said.message or "the provider reported an error without a text"
-    return _error(said._replace(message=message), status, headers={}, body=str(payload), now=0.0)
+    return _error(said._replace(message=message), status, headers={}, body=dumps(payload), now=0.0)
 
 
 def misdirected(head: bytes, *, url: str, content_type: str) -> ProtocolError:

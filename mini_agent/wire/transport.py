@@ -65,7 +65,8 @@ class Transport:
             self._client = httpx.AsyncClient(timeout=timeout, follow_redirects=False)
         except (ValueError, ImportError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
             raise ConfigError(
-                f"the connection can't be set up: {error}; look at HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE"
+                f"the connection can't be set up: {error}; look at HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY and"
+                " SSL_CERT_FILE"
             ) from error
         if pace_s is not None:
             _pace(self._client, pace_s)

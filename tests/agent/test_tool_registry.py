@@ -201,7 +201,7 @@ ANYTHING = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max
 ANYTHING |= st.lists(ANYTHING, max_size=3) | st.dictionaries(st.text(max_size=5), ANYTHING, max_size=3)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from([*Arguments.__struct_fields__, "x", ""]), ANYTHING))
 def test_g19_arguments_of_any_kind_are_taken_or_refused(arguments: dict[str, Any]) -> None:
     try:

@@ -54,7 +54,7 @@ LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x\x0cy\n", "\u2028
 TEXT = st.tuples(LINES, st.sampled_from(["", "end", "a"])).map(lambda parts: "".join(parts[0]) + parts[1])
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(TEXT, TEXT)
 def test_a_diff_applied_gives_the_new_content(before: str, after: str) -> None:
     patch = diff(before.encode(), after.encode())
@@ -63,7 +63,7 @@ def test_a_diff_applied_gives_the_new_content(before: str, after: str) -> None:
         assert applied(before, patch) == after
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(TEXT, TEXT)
 def test_so_does_the_diff_of_what_is_too_long_to_compare(
     monkeypatch: pytest.MonkeyPatch, before: str, after: str

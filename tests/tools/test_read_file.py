@@ -180,6 +180,7 @@ BYTES = st.lists(
 PLACE = st.integers(1, 6)
 
 
+@settings(deadline=None)
 @given(BYTES, st.lists(st.integers(0, 10_000)), PLACE, PLACE)
 def test_the_chunks_of_a_file_make_no_difference(
     data: bytes, cuts: list[int], offset: int, limit: int
@@ -187,6 +188,7 @@ def test_the_chunks_of_a_file_make_no_difference(
     assert windowed(data, cuts, offset, limit) == windowed(data, [], offset, limit)
 
 
+@settings(deadline=None)
 @given(
     st.text(st.characters(blacklist_characters="\r\0", blacklist_categories=["Cs"]), max_size=200),
     PLACE,

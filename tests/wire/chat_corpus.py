@@ -163,6 +163,7 @@ CHUNKS = (
                     "prompt_tokens": 5,
                     "prompt_tokens_details": None,
                     "completion_tokens_details": 7,
+                    "prompt_cache_hit_tokens": True,
                     "completion_tokens": "many",
                 },
                 "stop",

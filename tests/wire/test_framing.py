@@ -79,14 +79,14 @@ def split_bodies(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
     return body, [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=300)
 @given(split_bodies())
 def test_any_split_of_any_bytes_gives_the_events_of_the_standard(case: tuple[bytes, list[bytes]]) -> None:
     body, chunks = case
     assert drain(SSEDecoder(), chunks) == by_the_standard(body)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=300)
 @given(split_bodies())
 def test_any_split_of_any_body_gives_the_same_kind_and_events(case: tuple[bytes, list[bytes]]) -> None:
     body, chunks = case
@@ -193,6 +193,12 @@ def test_a13_an_endless_event_is_an_error(begin: bytes, monkeypatch: pytest.Monk
     assert not caught.value.retryable
 
 
+def test_a13_an_event_of_endless_lines_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "EVENT_LIMIT", 1000)
+    with pytest.raises(ProtocolError):
+        drain(BodyDecoder(), [b"data: 0123456789\n"] * 60)
+
+
 def test_many_small_events_are_not_taken_for_an_endless_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "EVENT_LIMIT", 1000)
     for chunk in (b"data: x\n\n", b": keep-alive\n", b"\n"):
@@ -226,6 +232,7 @@ def test_many_small_events_are_not_taken_for_an_endless_one(monkeypatch: pytest.
         (b'\xef\xbb\xbf \n{"a": 1}\n\n', "json", ['{"a": 1}']),
         (b'{\n  "a": 1\n}\n', "json", ['{\n  "a": 1\n}']),
         (b'[\n{"a": 1}\n]', "json", ['[\n{"a": 1}\n]']),
+        (b'{\n"a": 1}\n{"b": 2}', "json", ['{\n"a": 1}\n{"b": 2}']),
         (b'{"a": 1} trailing', "json", ['{"a": 1} trailing']),
         (b'{"a": 1}\n{"b": 2}\n', "ndjson", ['{"a": 1}', '{"b": 2}']),
         (b'\n{"a": 1}\r\n\r\n{"b": 2}', "ndjson", ['{"a": 1}', '{"b": 2}']),

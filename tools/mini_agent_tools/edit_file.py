@@ -115,13 +115,13 @@ def _replaced(data: bytes, found: list[re.Match[bytes]], put: bytes) -> bytes:
     pieces: list[bytes] = []
     position = 0
     for match in found:
-        pieces += data[position : match.start(1)], put.replace(b"\n", _line_end(data, *match.span(1)))
+        pieces += data[position : match.start(1)], put.replace(b"\n", _line_end(data, match.end(1)))
         position = match.end(1)
     return b"".join([*pieces, data[position:]])
 
 
-def _line_end(data: bytes, start: int, stop: int) -> bytes:
-    """The line end in use around data[start:stop]: that of its own last line, else that of the line before."""
+def _line_end(data: bytes, stop: int) -> bytes:
+    """The line end in use before `stop`: that of the line it is in, else that of the line before."""
     at = data.find(b"\n", stop)
     if at < 0:
         at = data.rfind(b"\n", 0, stop)
