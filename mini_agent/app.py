@@ -75,7 +75,7 @@ def warm(settings: Settings, *, watched: bool) -> Opener:
             registry,
             Conversation(),
             approve,
-            context=ToolContext(Files(settings.folder), environment=settings.environment),
+            context=ToolContext(Files(settings.folder, home=settings.home), environment=settings.environment),
             settings=TurnSettings(
                 model=settings.model,
                 system=system_prompt(

@@ -81,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     folder: Path
+    home: Path | None = None
     profile: Profile
     model: str
     api_key: str = ""
@@ -109,6 +110,14 @@ def config_folder(environ: Mapping[str, str]) -> Path:
     """The user's own folder for `config.toml` and `.env`; `MINI_AGENT_HOME` replaces it."""
     home = environ.get("MINI_AGENT_HOME")
     return Path(home) if home else platformdirs.user_config_path("mini-agent", appauthor=False)
+
+
+def _home() -> Path | None:
+    """The user's home, which `~` in a path stands for; None where the system does not know it."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
@@ -151,6 +160,7 @@ def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> 
         values.pop(name, None)
     return Settings(
         folder=folder,
+        home=_home(),
         profile=profile,
         model=model,
         api_key=key,

@@ -4,12 +4,23 @@ What is shown and what is kept are the same pieces, so that the text of the even
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from mini_agent.core.events import Channel, ChannelToken, FirstToken, StreamEvent, ToolCallDelta
-from mini_agent.core.messages import AnyBlock, Reasoning, Text, ToolCall
+from mini_agent.core.events import (
+    BackendToolCompleted,
+    BackendToolStarted,
+    Channel,
+    ChannelToken,
+    DoomLoopSignal,
+    FirstToken,
+    ReasoningCompleted,
+    ResponseStarted,
+    StreamEvent,
+    ToolCallDelta,
+)
+from mini_agent.core.messages import AnyBlock, Reasoning, Text, ToolCall, Usage
 from mini_agent.core.surrogates import join_surrogates
 from mini_agent.wire.loading import dumps, encodable, loads, loads_arguments
 
@@ -17,6 +28,10 @@ UNNAMED = "unnamed"
 """The name of a call that came without one: no provider takes an empty name back."""
 
 _NO_EXTRA: Mapping[str, Any] = {}
+
+
+Order = Literal["canonical", "appearance"]
+"""How blocks lie in the answer: reasoning, text, calls, where the protocol has one of each; else as they appeared."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -64,6 +79,28 @@ class _Pieces:
         if len(self._parts) > 1:
             self._parts = ["".join(self._parts)]
         return self._parts[0] if self._parts else ""
+
+
+class _Part(_Pieces):
+    """A block of text or reasoning in the making, with the provider's seal on it."""
+
+    __slots__ = ("channel", "encrypted", "field", "id", "signature")
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self.channel = channel
+        self.field: str | None = None
+        self.signature: str | None = None
+        self.encrypted: str | None = None
+        self.id: str | None = None
+
+    def block(self) -> AnyBlock | None:
+        """The block, None where there is nothing in it."""
+        if self.channel == "text":
+            return Text(str(self)) if self.size else None
+        if not (self.size or self.signature or self.encrypted):
+            return None
+        return Reasoning(str(self), self.field, self.signature, self.encrypted, self.id)
 
 
 class _Call:
@@ -126,7 +163,8 @@ class Assembler:
     end of the answer, `blocks` gives the answer.
     """
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: Origin, order: Order = "canonical") -> None:
+        self._order = order
         self._request_id = origin.request_id
         self._attempt = origin.attempt
         self._started_t = origin.started_t
@@ -134,9 +172,10 @@ class Assembler:
         self._t = origin.started_t
         self._begun = False
         self._events: list[StreamEvent] = []
-        self._text = _Pieces()
-        self._reasoning = _Pieces()
-        self._field: str | None = None
+        self._parts: list[_Part | _Call] = []
+        self._by_place: dict[str, _Part] = {}
+        self._text: _Part | None = None
+        self._reasoning: _Part | None = None
         self._calls: list[_Call] = []
         self._by_key: dict[str, _Call] = {}
         self._by_id: dict[str, _Call] = {}
@@ -152,17 +191,76 @@ class Assembler:
         self._events = []
         return events
 
-    def text(self, piece: str) -> None:
-        """A piece of the answer's text."""
-        if shown := self._text.add(piece):
+    def text(self, piece: str, place: str | None = None) -> None:
+        """A piece of the answer's text. place: names its block where the protocol has several."""
+        part = self._text if place is None else self._by_place.get(place)
+        if part is None:
+            part = self._open("text", place)
+        if shown := part.add(piece):
             self._token("text", shown)
 
-    def reasoning(self, piece: str, field: str | None = None) -> None:
-        """A piece of reasoning. field: the wire field it came in; the first one is kept."""
-        if self._field is None:
-            self._field = field
-        if shown := self._reasoning.add(piece):
+    def reasoning(self, piece: str, field: str | None = None, place: str | None = None) -> None:
+        """A piece of reasoning. field: the wire field it came in; the first one is kept. place: as for `text`."""
+        part = self._reasoning if place is None else self._by_place.get(place)
+        if part is None:
+            part = self._open("reasoning", place)
+        if part.field is None:
+            part.field = field
+        if shown := part.add(piece):
             self._token("reasoning", shown)
+
+    def seal(
+        self,
+        place: str,
+        *,
+        field: str,
+        signature: str | None = None,
+        encrypted: str | None = None,
+        item_id: str | None = None,
+    ) -> None:
+        """What a provider puts on a block of reasoning, kept byte for byte; what is None stays as it was."""
+        part = self._by_place.get(place)
+        if part is None:
+            part = self._open("reasoning", place)
+        part.field = field
+        part.signature = part.signature if signature is None else signature
+        part.encrypted = part.encrypted if encrypted is None else encrypted
+        part.id = part.id if item_id is None else item_id
+
+    def reasoning_completed(self, place: str, index: int) -> None:
+        """A block of reasoning is whole; its seal is known by now."""
+        part = self._by_place.get(place)
+        if part is not None and part.channel == "reasoning":
+            self._events.append(
+                ReasoningCompleted(**self._stamp(), n=self._n, index=index, signature=part.signature)
+            )
+
+    def response_started(self, response_id: str, usage: Usage) -> None:
+        """The provider gave the answer its id and says what it has read."""
+        self._events.append(ResponseStarted(**self._stamp(), n=self._n, response_id=response_id, usage=usage))
+
+    def backend_started(self, tool_id: str, name: str, given: Any) -> None:
+        """A tool that the provider runs itself has started. given: its input."""
+        self._events.append(
+            BackendToolStarted(**self._stamp(), n=self._n, id=tool_id, name=name, input=encodable(given))
+        )
+
+    def backend_completed(self, tool_id: str, name: str, output: Any, *, is_error: bool) -> None:
+        """It has ended."""
+        self._events.append(
+            BackendToolCompleted(
+                **self._stamp(),
+                n=self._n,
+                id=tool_id,
+                name=name,
+                output=encodable(output),
+                is_error=is_error,
+            )
+        )
+
+    def doom_loop(self, labels: tuple[str, ...]) -> None:
+        """The provider says that the answer repeats itself."""
+        self._events.append(DoomLoopSignal(**self._stamp(), labels=labels))
 
     def tool_call(
         self,
@@ -187,6 +285,7 @@ class Assembler:
                 return
             call = _Call(len(self._calls))
             self._calls.append(call)
+            self._parts.append(call)
         if key is not None:
             call.key = key
             self._by_key[key] = call
@@ -207,21 +306,25 @@ class Assembler:
 
     def end(self) -> None:
         """Lets go of what was held back. More may still follow."""
-        if left := self._text.end():
-            self._token("text", left)
-        if left := self._reasoning.end():
-            self._token("reasoning", left)
+        for part in self._parts:
+            if isinstance(part, _Part) and (left := part.end()):
+                self._token(part.channel, left)
         for call in self._calls:
             if left := call.arguments.end():
                 self._delta(call, left)
 
     def blocks(self) -> tuple[AnyBlock, ...]:
-        """The answer: reasoning, text, then the calls in order of first appearance, each with an id of its own."""
-        blocks: list[AnyBlock] = []
-        if self._reasoning.size:
-            blocks.append(Reasoning(str(self._reasoning), field=self._field))
-        if self._text.size:
-            blocks.append(Text(str(self._text)))
+        """The answer's blocks in the order of the protocol, calls each with an id of its own."""
+        parts = self._parts
+        if self._order == "canonical":
+            parts = sorted(parts, key=_rank)
+        calls = {id(call): block for call, block in zip(self._calls, self._call_blocks(), strict=True)}
+        blocks = (part.block() if isinstance(part, _Part) else calls[id(part)] for part in parts)
+        return tuple(block for block in blocks if block is not None)
+
+    def _call_blocks(self) -> list[ToolCall]:
+        """The calls in order of first appearance."""
+        blocks: list[ToolCall] = []
         given = {call.id for call in self._calls}
         used: set[str] = set()
         for call in self._calls:
@@ -235,17 +338,17 @@ class Assembler:
             if not call.name:
                 arguments, invalid = {}, "the call has no name"
             blocks.append(ToolCall(call_id, call.name or UNNAMED, arguments, invalid, call.extra))
-        return tuple(blocks)
+        return blocks
 
     @property
     def has_text(self) -> bool:
         """Whether some text was shown."""
-        return bool(self._text.size)
+        return self._size("text") > 0
 
     @property
     def has_reasoning(self) -> bool:
         """Whether some reasoning was shown."""
-        return bool(self._reasoning.size)
+        return self._size("reasoning") > 0
 
     @property
     def has_calls(self) -> bool:
@@ -255,8 +358,8 @@ class Assembler:
     def describe(self) -> str:
         """What there is so far, in words for an error message."""
         counts = {
-            "characters of reasoning": self._reasoning.size,
-            "characters of text": self._text.size,
+            "characters of reasoning": self._size("reasoning"),
+            "characters of text": self._size("text"),
             "tool calls": len(self._calls),
         }
         return ", ".join(f"{what}: {count}" for what, count in counts.items() if count) or "nothing"
@@ -283,6 +386,23 @@ class Assembler:
         if call is None or (call_id and call.id == call_id):
             return call
         return None if call.ended_by(name, fragment) else call
+
+    def _size(self, channel: Channel) -> int:
+        return sum(part.size for part in self._parts if isinstance(part, _Part) and part.channel == channel)
+
+    def _open(self, channel: Channel, place: str | None) -> _Part:
+        part = _Part(channel)
+        self._parts.append(part)
+        if place is not None:
+            self._by_place[place] = part
+        elif channel == "text":
+            self._text = part
+        else:
+            self._reasoning = part
+        return part
+
+    def _stamp(self) -> dict[str, Any]:
+        return {"t": self._t, "request_id": self._request_id, "attempt": self._attempt}
 
     def _token(self, channel: Channel, piece: str) -> None:
         if not self._begun:
@@ -325,6 +445,13 @@ class Assembler:
                 ttft_s=self._t - self._started_t,
             )
         )
+
+
+def _rank(part: _Part | _Call) -> int:
+    """Reasoning, text, calls."""
+    if isinstance(part, _Call):
+        return 2
+    return 1 if part.channel == "text" else 0
 
 
 def _key(index: object) -> str | None:
