@@ -33,7 +33,7 @@ def facts(settings: Settings) -> Facts:
         model=settings.model,
         mode=settings.mode,
         folder=str(settings.folder),
-        key_env=settings.profile.key_env,
+        key_env=next(iter(settings.profile.key_env), ""),
         stream=settings.stream,
         notices=settings.notices,
     )
@@ -86,6 +86,7 @@ def warm(settings: Settings, *, watched: bool) -> Opener:
                 mode=settings.mode,
                 max_steps=settings.max_steps,
                 max_tokens=settings.max_tokens,
+                effort=settings.effort,
                 stream=settings.stream,
             ),
             handover=handover,

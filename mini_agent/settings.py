@@ -6,7 +6,7 @@ able to send the user's key elsewhere; it is said that they were not.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -16,8 +16,8 @@ import platformdirs
 
 from mini_agent.core.errors import ConfigError
 from mini_agent.core.permission import Mode
-from mini_agent.core.profile import Profile
-from mini_agent.wire.profiles import endpoint, owner, shipped
+from mini_agent.core.profile import Api, Effort, Profile
+from mini_agent.wire.profiles import at, endpoint, owner, profile, shipped, speaking
 
 DEMO = Profile(name="demo", title="demo model", model="demo")
 """The model that needs no key; it has no endpoint."""
@@ -42,6 +42,8 @@ OPTIONS = (
     Option("model", str, "a model's name", "MINI_AGENT_MODEL", "model.name"),
     Option("profile", str, "a profile's name", "MINI_AGENT_PROFILE", "model.profile"),
     Option("base_url", str, "an address", "MINI_AGENT_BASE_URL", "model.base_url"),
+    Option("api", Api, "chat, responses or messages", "MINI_AGENT_API"),
+    Option("effort", Effort, "off, low, medium or high", None, "model.effort"),
     Option("max_tokens", _Positive, "a whole number from 1", None, "model.max_tokens"),
     Option("mode", Mode, "ask or auto", None, "permissions.mode"),
     Option("max_steps", _Positive, "a whole number from 1", None, "limits.max_steps"),
@@ -88,6 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "ask"
     max_steps: int = 100
     max_tokens: int | None = None
+    effort: Effort | None = None
     stream: bool = True
     retry: Literal["default", "patient"] = "default"
     max_retries: int | None = None
@@ -127,11 +130,12 @@ def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> 
     where.
     """
     home = config_folder(environ)
+    config = _config(home / "config.toml")
     dotenv = _dotenv(home / ".env")
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     layers = (
-        _from_config(home / "config.toml"),
+        _from_config(config, home / "config.toml"),
         _from_variables(dotenv, str(home / ".env")),
         _from_variables(environ, "the environment"),
         (
@@ -145,28 +149,26 @@ def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> 
             values[option.name] = _checked(option, value, origin)
             origins[option.name] = origin
     variables = {**dotenv, **environ}
-    profiles = shipped()
-    profile, key = _vendor(values, variables, profiles)
+    profiles = _profiles(config.get("profiles", {}), home / "config.toml")
+    vendor, key = _vendor(values, variables, profiles)
     deadlines = {name: values.pop(name) for name in _DEADLINES if name in values}
-    profile = msgspec.structs.replace(
-        profile, deadlines=msgspec.structs.replace(profile.deadlines, **deadlines)
-    )
-    model = values.pop("model", None) or profile.model
+    vendor = msgspec.structs.replace(vendor, deadlines=msgspec.structs.replace(vendor.deadlines, **deadlines))
+    model = values.pop("model", None) or vendor.model
     if not model:
         raise ConfigError(
-            f"no model is named for profile {profile.name}: give --model NAME or MINI_AGENT_MODEL"
+            f"no model is named for profile {vendor.name}: give --model NAME or MINI_AGENT_MODEL"
         )
-    for name in ("profile", "base_url"):
+    for name in ("profile", "base_url", "api"):
         values.pop(name, None)
     return Settings(
         folder=folder,
         home=_home(),
-        profile=profile,
+        profile=vendor,
         model=model,
         api_key=key,
         environment={name: value for name, value in environ.items() if not name.endswith("_API_KEY")},
         origins=origins,
-        notices=tuple(_notices(folder, home, profile, variables, profiles)),
+        notices=tuple(_notices(folder, home, vendor, variables, profiles)),
         **values,
     )
 
@@ -197,21 +199,35 @@ def _from_variables(variables: Mapping[str, str], origin: str) -> _Layer:
     )
 
 
-def _from_config(path: Path) -> _Layer:
-    """The values of a config file. Raises ConfigError that names the file, the line and the nearest known key."""
-    text = _text(path)
+def _config(path: Path) -> dict[str, Any]:
+    """The tables of a config file. Raises ConfigError that names file and line."""
     try:
-        table = tomllib.loads(text)
+        return tomllib.loads(_text(path))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def _from_config(table: Mapping[str, Any], path: Path) -> _Layer:
+    """The values of a config file. Raises ConfigError that names the file, the line and the nearest known key."""
     known = {option.key: option for option in OPTIONS if option.key}
-    for key, value in _flat(table):
+    for key, value in _flat({name: value for name, value in table.items() if name != "profiles"}):
         option = known.get(key)
         if option is None:
             near = get_close_matches(key, known, n=1, cutoff=0.4)
             guess = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{path}, line {_line_of(text, key)}: there is no setting {key}{guess}")
+            raise ConfigError(f"{path}, line {_line_of(path, key)}: there is no setting {key}{guess}")
         yield option, value, f"{path} [{key}]"
+
+
+def _profiles(table: Mapping[str, Any], path: Path) -> dict[str, Profile]:
+    """The shipped profiles, and those of a config file, which add to them or change them. Raises ConfigError."""
+    profiles = shipped()
+    for name, own in table.items():
+        try:
+            profiles[name] = profile(name, own, profiles.get(name))
+        except (msgspec.ValidationError, TypeError) as error:
+            raise ConfigError(f"{path}, line {_line_of(path, name)}: [profiles.{name}]: {error}") from None
+    return profiles
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -222,11 +238,11 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
-def _line_of(text: str, key: str) -> int:
+def _line_of(path: Path, key: str) -> int:
     """The line on which the last part of a dotted key is set, at best guess."""
     name = key.rsplit(".", 1)[-1]
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.split("=")[0].strip().strip("\"'").endswith(name):
+    for number, line in enumerate(_text(path).splitlines(), 1):
+        if line.split("=")[0].strip().strip("\"'[]").endswith(name):
             return number
     return 1
 
@@ -260,8 +276,8 @@ def _dotenv(path: Path) -> dict[str, str]:
 def _vendor(
     values: Mapping[str, Any], variables: Mapping[str, str], profiles: Mapping[str, Profile]
 ) -> tuple[Profile, str]:
-    """The profile with its base URL, and the key to send. Raises ConfigError."""
-    named, base_url = values.get("profile"), values.get("base_url")
+    """The profile with its family and address, and the key to send. Raises ConfigError."""
+    named, base_url, api = values.get("profile"), values.get("base_url"), values.get("api")
     if values.get("model") == DEMO.name or named == DEMO.name:
         return DEMO, ""
     if named:
@@ -271,24 +287,29 @@ def _vendor(
     elif base_url:
         profile = owner(base_url, profiles) or profiles["generic"]
     else:
-        keyed = (one for one in profiles.values() if one.base_url and variables.get(one.key_env, "").strip())
+        keyed = (one for one in profiles.values() if one.base_url and _key(one.key_env, variables))
         profile = next(keyed, DEMO)
     if profile is DEMO:
         return DEMO, ""
-    profile = msgspec.structs.replace(profile, base_url=base_url or profile.base_url)
+    own = named or not base_url or owner(base_url, profiles) is profile
+    if api and not base_url:
+        profile = speaking(profile, api)
+    elif api:
+        profile = msgspec.structs.replace(profile, api=api)
+    if base_url:
+        profile = at(profile, base_url)
     if not profile.base_url:
         raise ConfigError(f"profile {profile.name} needs an address: give --base-url or MINI_AGENT_BASE_URL")
     endpoint(profile)
-    own = named is not None or owner(profile.base_url, profiles) is not None
-    return profile, _key((profile.key_env if own else None, "MINI_AGENT_API_KEY"), variables)
+    return profile, _key((*(profile.key_env if own else ()), "MINI_AGENT_API_KEY"), variables)
 
 
-def _key(names: tuple[str | None, ...], variables: Mapping[str, str]) -> str:
-    """The first key that is set, without the white space that pasting adds. Raises ConfigError where it can't be
-    sent.
+def _key(names: Sequence[str], variables: Mapping[str, str]) -> str:
+    """The first key that is set, without the white space of pasting; "" where none is. Raises ConfigError for one that
+    can't be sent.
     """
     for name in names:
-        key = variables.get(name, "").strip() if name else ""
+        key = variables.get(name, "").strip()
         if key:
             if not key.isascii() or not key.isprintable() or " " in key:
                 raise ConfigError(f"the key in {name} has a character that no key has: copy it again")
@@ -299,7 +320,7 @@ def _key(names: tuple[str | None, ...], variables: Mapping[str, str]) -> str:
 def _notices(
     folder: Path, home: Path, profile: Profile, variables: Mapping[str, str], profiles: Mapping[str, Profile]
 ) -> Iterator[str]:
-    ours = _OUR_NAMES | {one.key_env for one in profiles.values()}
+    ours = _OUR_NAMES | {name for one in profiles.values() for name in one.key_env}
     if folder.resolve() != home.resolve():
         names = [name for name in _names_in(folder / ".env") if name in ours]
         if names:

@@ -28,6 +28,7 @@ from mini_agent.core.events import (
 from mini_agent.core.history import Conversation
 from mini_agent.core.messages import Request, Response, StopReason, ToolResult, Usage
 from mini_agent.core.permission import Mode
+from mini_agent.core.profile import Effort
 from mini_agent.models.base import Streamer
 
 _NO_ANSWER: dict[StopReason, tuple[ErrorKind, str]] = {
@@ -47,6 +48,7 @@ class TurnSettings:
     mode: Mode = "ask"
     max_steps: int = 100
     max_tokens: int | None = None
+    effort: Effort | None = None
     stream: bool = True
 
 
@@ -182,6 +184,7 @@ class Agent:
             tools=self._specs,
             model=self._settings.model,
             max_tokens=self._settings.max_tokens,
+            effort=self._settings.effort,
             stream=self._settings.stream,
         )
         await self._handover.settled()

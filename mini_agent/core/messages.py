@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from mini_agent.core.profile import Effort
+
 Role = Literal["user", "assistant", "tool"]
 
 StopReason = Literal[
@@ -126,13 +128,14 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One question to a model, in no provider's words. `max_tokens` None means: the provider's own default."""
+    """One question to a model, in no provider's words. `max_tokens` and `effort` None: the provider's own default."""
 
     messages: tuple[Message, ...]
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     model: str = ""
     max_tokens: int | None = None
+    effort: Effort | None = None
     stream: bool = True
 
 

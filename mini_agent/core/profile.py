@@ -1,14 +1,19 @@
 """A vendor as a value: everything that differs between endpoints of one API family (product W8)."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
-Api = Literal["chat"]
-"""The API families that are spoken so far."""
+Api = Literal["chat", "responses", "messages"]
+"""The API families: chat completions, Responses, Messages."""
+
+APIS: tuple[Api, ...] = get_args(Api)
 
 EchoReasoning = Literal["never", "with_tool_calls", "always"]
 """Which assistant messages carry their reasoning back: none, those of turns in which a tool was called, all."""
+
+Effort = Literal["off", "low", "medium", "high"]
+"""How much the model should think before it answers."""
 
 
 class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,28 +28,89 @@ class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Stands for first_event_s where streaming is off."""
 
 
+class Peak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Hours in which a price is multiplied. hours: pairs of hours of the day, local to `utc_offset_h`. days: 1 is
+    Monday.
+    """
+
+    factor: float
+    hours: tuple[tuple[float, float], ...]
+    days: tuple[int, ...] = (1, 2, 3, 4, 5)
+    utc_offset_h: float = 0
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Per million tokens, in `currency` (ISO 4217). None where the vendor has no price of its own for it."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    cache_write: float | None = None
+    currency: str = "USD"
+    peak: Peak | None = None
+
+
+class ModelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is known of one model. window, max_output: tokens."""
+
+    window: int | None = None
+    max_output: int | None = None
+    price: Price | None = None
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One vendor.
 
-    hosts: the hosts that are this vendor's own: its key goes there and nowhere else unless the profile was named.
-    key_env: the variable that holds the key, "" where none is needed. reasoning_fields: where reasoning may sit in a
-    delta, in order of trust. end_marks: literals that end a stream. window: tokens of context, None where unknown.
+    Who and where: base_url: of the family `api`. base_urls: of other families it speaks. hosts: the hosts that are
+    this vendor's own: its key goes there and nowhere else unless the profile was named. key_env: the variables that
+    hold the key, the first that is set counts; empty where none is needed. key_header, key_prefix: how the key is
+    sent. model: the default one.
+
+    What is sent: headers, extra_body: added to every request. refuses: top-level fields that are never sent. rename:
+    our name of a top-level field to the vendor's. effort: the fields that ask for a level of thinking. system_role:
+    the role of the system prompt. echo_reasoning, echo_field: which reasoning goes back, and in which field.
+    echo_extra: whether unknown keys of a call go back. call_id_chars: the length of a call's id where only letters
+    and digits are taken. default_max_tokens: where the family needs a cap.
+
+    What comes: reasoning_fields: where reasoning may sit in a delta, in order of trust. usage_paths: where usage may
+    sit in a chunk, dotted. end_marks: literals that end a stream; "" is an event without data. end_events: names of
+    events that do. end_when: fields of a payload (dotted) and the values with which it ends the stream. doom_event:
+    the type of frames that say the answer repeats itself.
     """
 
     name: str = ""
     title: str = ""
     api: Api = "chat"
     base_url: str = ""
+    base_urls: dict[Api, str] = {}
     hosts: tuple[str, ...] = ()
-    key_env: str = ""
+    key_env: tuple[str, ...] = ()
+    key_header: str = "authorization"
+    key_prefix: str = "Bearer "
+    ca_file: str | None = None
     model: str = ""
-    window: int | None = None
-    reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
-    echo_reasoning: EchoReasoning = "never"
-    echo_field: str = "reasoning_content"
-    end_marks: tuple[str, ...] = ("[DONE]", "DONE")
-    max_tokens_field: str = "max_tokens"
-    stream_usage: bool = True
+    models: dict[str, ModelFacts] = {}
+
     headers: dict[str, str] = {}
     extra_body: dict[str, Any] = {}
+    refuses: tuple[str, ...] = ()
+    rename: dict[str, str] = {}
+    effort: dict[Effort, dict[str, Any]] = {}
+    system_role: Literal["system", "developer"] = "system"
+    echo_reasoning: EchoReasoning = "never"
+    echo_field: str = "reasoning_content"
+    echo_extra: bool = False
+    call_id_chars: int | None = None
+    default_max_tokens: int | None = None
+
+    reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+    usage_paths: tuple[str, ...] = ("usage",)
+    end_marks: tuple[str, ...] = ("[DONE]", "DONE")
+    end_events: tuple[str, ...] = ()
+    end_when: dict[str, Any] = {}
+    doom_event: str | None = None
     deadlines: Deadlines = Deadlines()
+
+    def facts(self, model: str) -> ModelFacts:
+        """What is known of a model, nothing where it is not listed."""
+        return self.models.get(model, ModelFacts())

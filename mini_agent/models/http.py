@@ -18,8 +18,8 @@ from mini_agent.core.events import (
 from mini_agent.core.messages import Request
 from mini_agent.core.profile import Profile
 from mini_agent.models.base import Attempt, answered, new_attempt
+from mini_agent.wire.adapters import adapter
 from mini_agent.wire.assembly import Origin
-from mini_agent.wire.chat_completions import ChatDecoder, encode
 from mini_agent.wire.deadlines import TICK_S, Watch
 from mini_agent.wire.failures import failure, misdirected
 from mini_agent.wire.framing import BodyDecoder, ServerSentEvent
@@ -56,7 +56,7 @@ class HttpModel:
         # Streams are asked for unpacked: what compresses a stream also holds it back.
         self._headers = {"user-agent": user_agent, "accept-encoding": "identity", **profile.headers}
         if api_key:
-            self._headers["authorization"] = f"Bearer {api_key}"
+            self._headers[profile.key_header] = profile.key_prefix + api_key
 
     async def stream(
         self, request: Request, attempt: Attempt | None = None
@@ -72,7 +72,7 @@ class HttpModel:
             model=request.model,
             api=self._profile.api,
         )
-        body = encode(request, self._profile, attempt.without)
+        body = adapter(self._profile.api).encode(request, self._profile, attempt.without)
         accept = "text/event-stream" if request.stream else "application/json"
         try:
             async with (
@@ -114,7 +114,9 @@ class _Run:
         )
         self._watch = Watch(profile.deadlines, stream=request.stream, total_left_s=total_left)
         self._body = BodyDecoder()
-        self._decoder = ChatDecoder(profile, Origin(attempt.request_id, attempt.number, started_t))
+        self._decoder = adapter(profile.api).decoder(
+            profile, Origin(attempt.request_id, attempt.number, started_t)
+        )
         self._headers = Headers(0, {})
         self._numbered = 0
         self._told = 0.0

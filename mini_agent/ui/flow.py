@@ -56,7 +56,7 @@ class Flow:
         return self._trimmed(rows + full)
 
     def tail(self, width: int) -> list[str]:
-        """The unfinished row; more of them where the screen has become narrower since."""
+        """The unfinished row; more of them where the screen has become narrower since the last piece."""
         if not self._rest.strip(" "):
             return []
         return [""] * (self._blank * self._begun) + wrap(self._rest, width)

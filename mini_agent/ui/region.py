@@ -12,6 +12,10 @@ _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _PASTE, _NO_PASTE = "\x1b[?2004h", "\x1b[?2004l"
 _BLANK = "\x1b[K"
 
+# Clears from the cursor, in column 0, to the end of the screen. Not with one ED, which some terminals take for a cleared
+# screen when the cursor is in the first cell: they move what was there into the scrollback.
+_CLEAR = f"\x1b7{_BLANK}\x1b[B\x1b[J\x1b8"
+
 
 class Mark(NamedTuple):
     """A place in the committed rows. `epoch` changes with the size of the screen."""
@@ -94,17 +98,17 @@ class Region:
     def frame(self, rows: Sequence[str]) -> str:
         rows = list(rows[-(self._height - 1) :]) if self._height > 1 else []
         out: list[str] = []
-        if self._unknown:
-            out.append("\x1b[J")
-            self._painted, self._unknown = [], False
-        elif self._erase:
-            # Row by row: some terminals move what ED clears into the scrollback.
+        if self._erase and not self._unknown:
             gone = self._erase + len(self._painted)
             out.append(f"\x1b[{self._erase}A" + f"{_BLANK}\r\n" * (gone - 1) + _BLANK + _up(gone - 1))
             self._painted = []
-        self._erase = 0
-        out += [f"{_BLANK}{row}\r\n" for row in self._queue]
-        if difference := _difference(self._painted[len(self._queue) :], rows):
+        elif self._unknown or (self._queue and self._painted):
+            # Where the terminal has become narrower, there are more rows than were painted.
+            out.append(_CLEAR)
+            self._painted = []
+        self._erase, self._unknown = 0, False
+        out += [f"{row}\r\n" for row in self._queue]
+        if difference := _difference(self._painted, rows):
             out += _NO_WRAP, difference, _WRAP
         self._above = min(self._above + len(self._queue), self._height - max(1, len(rows)))
         self._queue.clear()

@@ -155,6 +155,8 @@ class View:
         width, now = self._screen.width, self._clock()
         rows: list[str] = []
         if attempt := self._attempt:
+            # Where the screen has become narrower, the tail has full rows now.
+            self._commit_answer(attempt, attempt.text.feed("", width))
             tail = attempt.text.tail(width)
             rows += [""] * (bool(tail) and self._block not in ("", "answer")) + tail
             if attempt.thought:

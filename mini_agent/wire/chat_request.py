@@ -17,6 +17,7 @@ from mini_agent.core.messages import (
     ToolResult,
 )
 from mini_agent.core.profile import Profile
+from mini_agent.wire.shaping import shaped
 
 
 def encode(request: Request, profile: Profile, without: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -35,18 +36,17 @@ def encode(request: Request, profile: Profile, without: frozenset[str] = frozens
             for tool in request.tools
         ]
     body["stream"] = request.stream
-    if request.stream and profile.stream_usage:
+    if request.stream:
         body["stream_options"] = {"include_usage": True}
     if request.max_tokens is not None:
-        body[profile.max_tokens_field] = request.max_tokens
-    body.update(profile.extra_body)
-    return {name: value for name, value in body.items() if name not in without}
+        body["max_tokens"] = request.max_tokens
+    return shaped(body, request, profile, without)
 
 
 def _messages(request: Request, profile: Profile) -> list[dict[str, Any]]:
     encoded: list[dict[str, Any]] = []
     if request.system:
-        encoded.append({"role": "system", "content": request.system})
+        encoded.append({"role": profile.system_role, "content": request.system})
     echoed = _echoed(request.messages, profile)
     for place, message in enumerate(request.messages):
         match message.role:

@@ -5,7 +5,7 @@ Error bodies come in every shape; whatever comes, the result has a readable mess
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
@@ -63,7 +63,7 @@ class _Said(NamedTuple):
 
 
 def failure(
-    status: int, headers: Mapping[str, str], body: bytes, *, now: float, key_env: str = ""
+    status: int, headers: Mapping[str, str], body: bytes, *, now: float, key_env: Sequence[str] = ()
 ) -> ModelError:
     """The error of an HTTP answer that is not a success.
 
@@ -112,7 +112,7 @@ def _error(
     headers: Mapping[str, str],
     body: str,
     now: float,
-    key_env: str = "",
+    key_env: Sequence[str] = (),
 ) -> ProviderError:
     kind = _kind(said, status)
     retryable = kind in _RETRYABLE_KINDS or (
@@ -147,9 +147,9 @@ def _kind(said: _Said, status: int | None) -> ErrorKind:
     )
 
 
-def _hint(kind: ErrorKind, status: int | None, key_env: str) -> str | None:
+def _hint(kind: ErrorKind, status: int | None, key_env: Sequence[str]) -> str | None:
     if kind == "auth":
-        return f"Check the key in {key_env}." if key_env else "Check the key."
+        return f"Check the key in {' or '.join(key_env)}." if key_env else "Check the key."
     if kind == "quota":
         return "The account's balance or quota is used up: top it up, or choose another model."
     if status == 404:

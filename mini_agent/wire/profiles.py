@@ -6,6 +6,7 @@ A new vendor is a new table in `profiles.toml` and a test that streams its own s
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -13,15 +14,29 @@ import msgspec
 from mini_agent.core.errors import ConfigError
 from mini_agent.core.profile import Api, Profile
 
-_PATHS: dict[Api, str] = {"chat": "/chat/completions"}
+_PATHS: dict[Api, str] = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
 
 
 def shipped() -> dict[str, Profile]:
     """The shipped profiles by name, in the order in which they are tried."""
     text = files("mini_agent.wire").joinpath("profiles.toml").read_text(encoding="utf-8")
-    return {
-        name: msgspec.convert({**table, "name": name}, Profile) for name, table in tomllib.loads(text).items()
-    }
+    return {name: profile(name, table) for name, table in tomllib.loads(text).items()}
+
+
+def profile(name: str, table: Mapping[str, Any], base: Profile | None = None) -> Profile:
+    """A profile from its table; what the table leaves out is as in `base`. Raises msgspec.ValidationError."""
+    known = {} if base is None else msgspec.to_builtins(base)
+    return msgspec.convert({**known, **table, "name": name}, Profile)
+
+
+def speaking(profile: Profile, api: Api) -> Profile:
+    """The profile for another family that the vendor speaks. Raises ConfigError where it is not known to."""
+    if api == profile.api:
+        return profile
+    base_url = profile.base_urls.get(api)
+    if base_url is None and profile.base_url:
+        raise ConfigError(f"profile {profile.name} is not known to speak {api}: give --base-url as well")
+    return msgspec.structs.replace(profile, api=api, base_url=base_url or "")
 
 
 def owner(base_url: str, profiles: Mapping[str, Profile]) -> Profile | None:
@@ -30,11 +45,18 @@ def owner(base_url: str, profiles: Mapping[str, Profile]) -> Profile | None:
     return next((profile for profile in profiles.values() if host in profile.hosts), None)
 
 
+def at(profile: Profile, base_url: str) -> Profile:
+    """The profile at another address. A bare host of the vendor's own gets the path that its base URL has."""
+    given, own = urlsplit(base_url.strip()), urlsplit(profile.base_url)
+    if given.path in ("", "/") and given.hostname in profile.hosts:
+        base_url = urlunsplit(given._replace(path=own.path))
+    return msgspec.structs.replace(profile, base_url=base_url)
+
+
 def endpoint(profile: Profile) -> str:
     """The URL that requests go to: the base URL joined with the family's path.
 
-    A full endpoint and a trailing slash are accepted, and a bare host where the vendor's own base URL has a path.
-    Raises ConfigError for what is no http(s) address.
+    A full endpoint and a trailing slash are accepted. Raises ConfigError for what is no http(s) address.
     """
     url = profile.base_url.strip()
     parts = urlsplit(url)

@@ -54,7 +54,7 @@ class Lab:
         profile = Profile(
             name="generic",
             base_url=server.base_url,
-            key_env="SOME_API_KEY",
+            key_env=("SOME_API_KEY",),
             deadlines=deadlines or Deadlines(),
         )
         self.server = server

@@ -101,7 +101,7 @@ def test_the_least_request() -> None:
 
 
 def test_what_the_profile_says_is_done() -> None:
-    profile = Profile(max_tokens_field="max_completion_tokens", stream_usage=False)
+    profile = Profile(rename={"max_tokens": "max_completion_tokens"}, refuses=("stream_options",))
     body = encode(Request((user("hi"),), model="m", max_tokens=5), profile)
     assert body["max_completion_tokens"] == 5
     assert not {"max_tokens", "stream_options", "tools"} & set(body)

@@ -136,7 +136,7 @@ def test_r4_the_veto_is_read():
 
 def test_auth_names_the_variable_and_secrets_stay_out():
     error = failure(
-        401, {}, b'{"error":{"message":"bad key sk-abcdefghijklmnop"}}', now=0, key_env="SOME_API_KEY"
+        401, {}, b'{"error":{"message":"bad key sk-abcdefghijklmnop"}}', now=0, key_env=("SOME_API_KEY",)
     )
     info = error.info()
     assert "SOME_API_KEY" in info.hint

@@ -1,0 +1,34 @@
+"""The last step of every request body: what one vendor wants on top of its family, as its profile says (product W8)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mini_agent.core.messages import Request
+from mini_agent.core.profile import Profile
+
+
+def shaped(
+    body: dict[str, Any], request: Request, profile: Profile, without: frozenset[str]
+) -> dict[str, Any]:
+    """`body` with the profile's effort and extra fields, its names, and without what it refuses.
+
+    without: top-level fields that this attempt leaves out, by our name or the vendor's.
+    """
+    if request.effort is not None:
+        body = merged(body, profile.effort.get(request.effort, {}))
+    body = merged(body, profile.extra_body)
+    left_out = without.union(profile.refuses)
+    return {
+        profile.rename.get(name, name): value
+        for name, value in body.items()
+        if name not in left_out and profile.rename.get(name, name) not in left_out
+    }
+
+
+def merged(body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """`body` with `extra` laid over it; objects in objects are merged, everything else is replaced."""
+    result = dict(body)
+    for name, value in extra.items():
+        mine = result.get(name)
+        result[name] = merged(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+    return result
