@@ -15,9 +15,10 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from mini_agent import __version__
+from mini_agent.core.permission import Approve
 from mini_agent.models.base import Streamer
 from mini_agent.settings import Settings
-from mini_agent.ui.ports import Approve, Facts, SessionPort
+from mini_agent.ui.ports import Facts, SessionPort
 
 FRAME_S = 1 / 20
 """How often a screen is painted at most, and so how often its stream is read."""

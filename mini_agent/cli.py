@@ -14,8 +14,6 @@ from mini_agent.core.errors import ConfigError
 from mini_agent.settings import Settings, load
 from mini_agent.ui import headless, repl
 
-USAGE_ERROR = 2
-
 _USAGE_ERRORS: tuple[type[Exception], ...] = (typer.BadParameter.__mro__[1],)
 """What typer raises for every wrong command line; it exports only a child of it."""
 
@@ -82,7 +80,9 @@ def mini_agent(
         if output_format != "text":
             raise ConfigError("--output-format is for -p; a chat is always text")
         raise typer.Exit(_chat(settings, prompt))
-    ask = print_ if print_ is not None else prompt if prompt is not None else "-"
+    if print_ not in (None, "-") and prompt is not None:
+        raise ConfigError("there are two prompts, one after -p and one besides: put them into one")
+    ask = next(one for one in (prompt, print_, "-") if one is not None)
     raise typer.Exit(headless.answer(app.warm(settings, watched=False), ask, output_format))
 
 
@@ -109,14 +109,18 @@ def _with_bare_p(arguments: Sequence[str]) -> list[str]:
     end = given.index("--") if "--" in given else len(given)
     for place, word in enumerate(given[:end]):
         following = given[place + 1] if place + 1 < len(given) else "--"
-        if word in ("-p", "--print") and following.startswith("-") and following != "-":
-            given[place : place + 1] = [word, "-"]
+        if word in ("-p", "--print"):
+            if " " in following:  # a text, though it may begin like an option
+                given[place : place + 2] = [f"--print={following}"]
+            elif following.startswith("-") and following != "-":
+                given[place : place + 1] = ["--print=-"]
             break
     return given
 
 
 def main() -> None:
     """The console script. Ends the process with a code of the documented table."""
+    _open_streams()
     command = typer.main.get_command(_cli)
     try:
         code = command.main(_with_bare_p(sys.argv[1:]), prog_name="mini-agent", standalone_mode=False)
@@ -127,9 +131,18 @@ def main() -> None:
         code = _said(f"{problem} (mini-agent --help shows what there is)")
     except (KeyboardInterrupt, typer.Abort):
         code = 130
+    except OSError as error:
+        code = _said(f"nothing can be written: {error}")
     sys.exit(code or 0)
+
+
+def _open_streams() -> None:
+    """A stream that the caller closed reads as empty and takes everything; `print` would take another one instead."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  for the whole run
 
 
 def _said(problem: str) -> int:
     print(f"mini-agent: {' '.join(problem.split())}", file=sys.stderr)  # noqa: T201  before there is any front end
-    return USAGE_ERROR
+    return headless.USAGE_ERROR

@@ -28,11 +28,11 @@ class Session:
 
     async def run(self, prompt: str) -> AsyncGenerator[AgentEvent, None]:
         """One turn; its last event is `TurnFinished`. Close it with `aclosing`."""
-        while self._problems:
-            yield Notice(t=self._now(), level="warning", text=self._problems.pop(0))
         async with aclosing(self._agent.run(prompt)) as events:
             async for event in events:
                 yield event
+                while self._problems:
+                    yield Notice(t=self._now(), level="warning", text=self._problems.pop(0))
 
     def cancel(self) -> None:
         """Ends the turn at once."""

@@ -5,6 +5,7 @@ line. A workspace's own `.env` and `.mini-agent/config.toml` are not obeyed, bec
 able to send the user's key elsewhere; it is said that they were not.
 """
 
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -112,7 +113,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def config_folder(environ: Mapping[str, str]) -> Path:
     """The user's own folder for `config.toml` and `.env`; `MINI_AGENT_HOME` replaces it."""
     home = environ.get("MINI_AGENT_HOME")
-    return Path(home) if home else platformdirs.user_config_path("mini-agent", appauthor=False)
+    try:
+        return Path(home) if home else platformdirs.user_config_path("mini-agent", appauthor=False)
+    except RuntimeError:
+        raise ConfigError("no home folder is known for this user: set HOME or MINI_AGENT_HOME") from None
 
 
 def _home() -> Path | None:
@@ -148,7 +152,8 @@ def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> 
         for option, value, origin in layer:
             values[option.name] = _checked(option, value, origin)
             origins[option.name] = origin
-    variables = {**dotenv, **environ}
+    # An empty variable is one that is not set: it hides nothing.
+    variables = {**dotenv, **{name: value for name, value in environ.items() if value.strip()}}
     profiles = _profiles(config.get("profiles", {}), home / "config.toml")
     vendor, key = _vendor(values, variables, profiles)
     deadlines = {name: values.pop(name) for name in _DEADLINES if name in values}
@@ -232,7 +237,7 @@ def _profiles(table: Mapping[str, Any], path: Path) -> dict[str, Profile]:
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
@@ -250,7 +255,7 @@ def _line_of(path: Path, key: str) -> int:
 def _text(path: Path) -> str:
     """A file's text, "" where there is none. Raises ConfigError where it can't be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
@@ -328,7 +333,7 @@ def _notices(
                 f"this folder's .env sets {', '.join(names)}: not obeyed, because it may be somebody else's; "
                 f"your own settings belong in {home / '.env'}"
             )
-        if (folder / ".mini-agent" / "config.toml").exists():
+        if os.path.exists(folder / ".mini-agent" / "config.toml"):  # noqa: PTH110  pathlib's raises where it may not look
             yield f"this folder's .mini-agent/config.toml is not obeyed; your own is {home / 'config.toml'}"
     if profile is DEMO and variables.get("MINI_AGENT_API_KEY", "").strip():
         yield "MINI_AGENT_API_KEY is set, but no endpoint: give --base-url or MINI_AGENT_BASE_URL"
@@ -337,6 +342,8 @@ def _notices(
 def _names_in(path: Path) -> list[str]:
     """The variables a foreign `.env` sets, read with no more trust than it needs: names only, and only its beginning."""
     try:
+        if not path.is_file():  # a pipe by that name may have nobody at its other end
+            return []
         with path.open("rb") as file:
             lines = file.read(65536).decode("utf-8", "replace").splitlines()
     except OSError:

@@ -72,8 +72,13 @@ def test_a_bare_p_takes_the_prompt_from_standard_input(tmp_path):
 
 
 def test_what_is_piped_in_beside_a_prompt_is_appended(tmp_path):
-    events = lines(run("-p", "explain", "--output-format", "stream-json", cwd=tmp_path, stdin="piped words").stdout)
-    assert next(event for event in events if event["type"] == "turn_started")["prompt"] == "explain\n\npiped words"
+    events = lines(
+        run("-p", "explain", "--output-format", "stream-json", cwd=tmp_path, stdin="piped words").stdout
+    )
+    assert (
+        next(event for event in events if event["type"] == "turn_started")["prompt"]
+        == "explain\n\npiped words"
+    )
 
 
 def test_a_pipe_that_stays_silent_is_left_out_and_that_is_said(tmp_path):
@@ -105,9 +110,25 @@ def test_stream_json_is_one_event_a_line_with_the_documented_fields(tmp_path):
     kinds = [event["type"] for event in events]
     assert kinds[0] == "turn_started"
     assert kinds[-1] == "turn_finished"
-    assert {"stream_started", "first_token", "channel_token", "tool_call_delta", "completed", "attempt_ended"} <= set(kinds)
+    assert {
+        "stream_started",
+        "first_token",
+        "channel_token",
+        "tool_call_delta",
+        "completed",
+        "attempt_ended",
+    } <= set(kinds)
     completed = next(event for event in events if event["type"] == "completed")["response"]
-    assert set(completed) == {"id", "model", "text", "reasoning", "tool_calls", "stop_reason", "raw_stop_reason", "usage"}
+    assert set(completed) == {
+        "id",
+        "model",
+        "text",
+        "reasoning",
+        "tool_calls",
+        "stop_reason",
+        "raw_stop_reason",
+        "usage",
+    }
     assert completed["tool_calls"][0] | {"id": ""} == {
         "id": "",
         "name": "read_file",
@@ -180,13 +201,25 @@ def test_3_a_cap_on_steps(tmp_path):
 
 @pytest.mark.parametrize(
     ("reply", "code"),
-    [(error(400, "bad"), 1), (error(401, "who are you"), 1), (error(402, "pay"), 1), (event_stream(ONE, Cut()), 75)],
+    [
+        (error(400, "bad"), 1),
+        (error(401, "who are you"), 1),
+        (error(402, "pay"), 1),
+        (event_stream(ONE, Cut()), 75),
+    ],
     ids=["400", "401", "402", "cut"],
 )
 def test_1_and_75_over_http(tmp_path, reply, code):
     with LabThread(lambda request: reply) as lab:
         result = run(
-            "-p", "hi", "--base-url", lab.base_url, "--model", "m", cwd=tmp_path, env={"MINI_AGENT_MAX_RETRIES": "1"}
+            "-p",
+            "hi",
+            "--base-url",
+            lab.base_url,
+            "--model",
+            "m",
+            cwd=tmp_path,
+            env={"MINI_AGENT_MAX_RETRIES": "1"},
         )
         assert len(lab.requests) == (1 if code == 1 else 2)
     assert (result.returncode, result.stdout) == (code, "")
@@ -196,7 +229,10 @@ def test_1_and_75_over_http(tmp_path, reply, code):
 def test_an_answer_over_http_carries_the_key_and_the_tools(tmp_path):
     with LabThread(lambda request: Answer((TextPiece("hello"),))) as lab:
         result = run(
-            "-p", "hi", cwd=tmp_path, env={"MINI_AGENT_BASE_URL": lab.base_url, "MINI_AGENT_MODEL": "m", "MINI_AGENT_API_KEY": "k"}
+            "-p",
+            "hi",
+            cwd=tmp_path,
+            env={"MINI_AGENT_BASE_URL": lab.base_url, "MINI_AGENT_MODEL": "m", "MINI_AGENT_API_KEY": "k"},
         )
         (request,) = lab.requests
     assert (result.returncode, result.stdout) == (0, "hello\n")
@@ -217,7 +253,17 @@ def test_an_answer_over_http_carries_the_key_and_the_tools(tmp_path):
 def test_130_interrupted(tmp_path, number):
     with LabThread(lambda request: event_stream(ONE, Hold())) as lab:
         process = subprocess.Popen(
-            [*CONSOLE_SCRIPT, "-p", "hi", "--base-url", lab.base_url, "--model", "m", "--output-format", "stream-json"],
+            [
+                *CONSOLE_SCRIPT,
+                "-p",
+                "hi",
+                "--base-url",
+                lab.base_url,
+                "--model",
+                "m",
+                "--output-format",
+                "stream-json",
+            ],
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -262,7 +308,14 @@ def test_f16_an_output_that_is_ascii_only_ends_no_answer(tmp_path):
     answer = Answer((TextPiece("naïve 😀 end"),))
     with LabThread(lambda request: answer) as lab:
         result = run(
-            "-p", "hi", "--base-url", lab.base_url, "--model", "m", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"}
+            "-p",
+            "hi",
+            "--base-url",
+            lab.base_url,
+            "--model",
+            "m",
+            cwd=tmp_path,
+            env={"PYTHONIOENCODING": "ascii"},
         )
     assert (result.returncode, result.stdout) == (0, "na?ve ? end\n")
 
@@ -271,3 +324,87 @@ def test_the_workspace_can_be_named(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "b.txt").write_text("beta\n")
     assert "beta" in run("-p", "read b.txt", "--cwd", "sub", cwd=tmp_path).stdout
+
+
+def test_one_prompt_is_enough(tmp_path):
+    assert run("-p", "one", "two", cwd=tmp_path).returncode == 2
+    for arguments in (
+        ["-p", "--", "-dashed"],
+        ["-p", "- dashed words"],
+        ["-p=-dashed"],
+        ["--print", "x"],
+        ["--", "-x"],
+    ):
+        assert run(*arguments, cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes POSIX descriptors")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_u8_a_closed_standard_stream_is_an_empty_one(tmp_path, closed):
+    program = " ".join(CONSOLE_SCRIPT)
+    env = {**os.environ, **QUICK, **FAILS}
+    result = subprocess.run(
+        f"{program} -p hello --output-format stream-json {closed}",
+        shell=True,
+        cwd=tmp_path,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert result.returncode == 75
+    assert "Traceback" not in result.stderr
+    assert all(line.startswith("{") for line in result.stdout.splitlines())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["-p", "hello"], ["--help"]])
+def test_u8_an_output_that_is_full_is_one_line(tmp_path, arguments):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [*CONSOLE_SCRIPT, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **QUICK},
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+    assert result.returncode in (1, 2)
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a folder in use can't be removed there")
+@pytest.mark.parametrize("program", [CONSOLE_SCRIPT, MODULE], ids=["script", "module"])
+def test_a_working_directory_that_is_gone_is_one_line(tmp_path, program):
+    command = " ".join(program)
+    result = subprocess.run(
+        f"mkdir gone && cd gone && rmdir ../gone && {command} -p hello",
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, **QUICK},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="passes bytes that are no text")
+def test_b25_an_argument_that_is_no_text_is_a_prompt_all_the_same(tmp_path):
+    result = subprocess.run(
+        [*CONSOLE_SCRIPT, "-p", b"read \xff", "--output-format", "stream-json"],
+        cwd=tmp_path,
+        env={**os.environ, **QUICK},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=50,
+        check=False,
+    )
+    assert (result.returncode, lines(result.stdout.decode())[-1]["type"]) == (0, "turn_finished")

@@ -1,5 +1,6 @@
 """What the program is set to: layers, the choice of vendor and key, and clear words for what can't work."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,38 @@ def test_a_config_file_that_cant_be_read_is_said(settle, tmp_path):
     Path(tmp_path / "home" / "config.toml").mkdir()
     with pytest.raises(ConfigError, match="can't be read"):
         settle()
+
+
+def test_an_empty_variable_hides_nothing(settle):
+    assert settle(env={"DEEPSEEK_API_KEY": " "}, dotenv="DEEPSEEK_API_KEY=k-file\n").api_key == "k-file"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_in_place_of_a_foreign_dotenv_does_not_hang_the_start(settle, tmp_path):
+    os.mkfifo(tmp_path / "ws" / ".env")
+    assert settle().is_demo
+
+
+def test_a_config_with_a_byte_order_mark_and_an_unknown_empty_table(settle):
+    assert settle(config="\ufeff[limits]\nmax_steps = 3\n").max_steps == 3
+    with pytest.raises(ConfigError, match="line 1: there is no setting modle"):
+        settle(config="[modle]\n")
+
+
+def test_a_users_own_profile_adds_to_the_shipped_ones_or_changes_them(settle):
+    config = """
+[profiles.mine]
+base_url = "https://models.example/v1"
+key_env = ["MINE_API_KEY"]
+model = "m1"
+headers = { x-team = "a" }
+[profiles.deepseek]
+model = "deepseek-v4-pro"
+"""
+    mine = settle(config=config, env={"MINE_API_KEY": "k-mine"})
+    assert (mine.profile.name, mine.model, mine.api_key) == ("mine", "m1", "k-mine")
+    assert mine.profile.headers == {"x-team": "a"}
+    changed = settle(config=config, env=DEEPSEEK)
+    assert (changed.model, changed.profile.base_url) == ("deepseek-v4-pro", "https://api.deepseek.com")
+    with pytest.raises(ConfigError, match=r"line 2: \[profiles.mine\]"):
+        settle(config="\n[profiles.mine]\nbase = 'x'\n")

@@ -9,7 +9,19 @@ from programs import CONSOLE_SCRIPT, MODULE, run
 from mini_agent.core.answers import Answer, TextPiece
 from mini_agent.lab.server import LabThread
 
-HEAVY = ("httpx", "httpcore", "h11", "anyio", "certifi", "rich", "pygments", "tenacity", "markdown_it", "dotenv", "pathspec")
+HEAVY = (
+    "httpx",
+    "httpcore",
+    "h11",
+    "anyio",
+    "certifi",
+    "rich",
+    "pygments",
+    "tenacity",
+    "markdown_it",
+    "dotenv",
+    "pathspec",
+)
 """What the start must not load: it comes in the warm-up, after the prompt."""
 
 ALLOWED = {
@@ -50,7 +62,10 @@ def test_the_start_loads_only_what_the_prompt_needs():
 
 def test_the_package_itself_loads_nothing():
     code = "import sys; before = set(sys.modules); import mini_agent; print(set(sys.modules) - before - {'mini_agent'})"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "set()\n"
+    )
 
 
 def test_the_public_names_are_there():
@@ -68,14 +83,26 @@ PLANTED = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').write_text
 @pytest.mark.parametrize("program", [CONSOLE_SCRIPT, MODULE], ids=["script", "module"])
 def test_what_is_planted_in_the_working_directory_is_neither_run_nor_obeyed(tmp_path, program):
     """A foreign repository must not run code or send the key elsewhere just because the agent is started inside it."""
-    names = (*HEAVY, "typing_extensions", "socket", "json", "sitecustomize", "mini_agent_tools", "typer", "msgspec")
+    names = (
+        *HEAVY,
+        "typing_extensions",
+        "socket",
+        "json",
+        "sitecustomize",
+        "mini_agent_tools",
+        "typer",
+        "msgspec",
+    )
     for name in names:
         (tmp_path / f"{name}.py").write_text(PLANTED)
     for package in ("tools", "tests"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text(PLANTED)
     (tmp_path / ".mini-agent").mkdir()
-    with LabThread(lambda request: Answer((TextPiece("from the user's own endpoint"),))) as own, LabThread() as foreign:
+    with (
+        LabThread(lambda request: Answer((TextPiece("from the user's own endpoint"),))) as own,
+        LabThread() as foreign,
+    ):
         (tmp_path / ".env").write_text(f"MINI_AGENT_BASE_URL={foreign.base_url}\nMINI_AGENT_API_KEY=theirs\n")
         (tmp_path / ".mini-agent" / "config.toml").write_text(f'[model]\nbase_url = "{foreign.base_url}"\n')
         env = {"MINI_AGENT_BASE_URL": own.base_url, "MINI_AGENT_MODEL": "m"}

@@ -3,12 +3,11 @@
 Whatever goes wrong in a tool becomes an error result for the model; only a cancel passes through.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
-
-import msgspec
 
 from mini_agent.agent.handover import HandOver
 from mini_agent.agent.permissions import is_secret, judge
@@ -17,7 +16,8 @@ from mini_agent.core.errors import ToolError
 from mini_agent.core.events import ApprovalAsked, ApprovalGiven, ToolFinished, ToolOutput, ToolStarted
 from mini_agent.core.history import Conversation
 from mini_agent.core.messages import ToolCall, ToolResult
-from mini_agent.core.permission import ApprovalRequest, Decision, Mode
+from mini_agent.core.permission import ApprovalRequest, Approve, Decision, Mode
+from mini_agent.core.surrogates import join_surrogates
 
 CUT = (
     "Not run: the output was cut at max_tokens, so the call may be incomplete. None of this response's calls was run. "
@@ -26,9 +26,6 @@ CUT = (
 CANCELLED = "Cancelled by the user: this call was not run, or not to its end."
 DENIED = "Denied: {why}. Do not try the same in another way; go on without it, or ask."
 STOPPED = "Not run: {reason}."
-
-Approve = Callable[[ApprovalRequest], Awaitable[Decision]]
-"""Asks the user about one call; may be cancelled with the turn."""
 
 
 class CallRunner:
@@ -61,9 +58,11 @@ class CallRunner:
     def begin_turn(self) -> None:
         self.denied = False
 
-    async def run(self, calls: Sequence[ToolCall]) -> None:
-        """Runs them in order."""
+    async def run(self, calls: Sequence[ToolCall], *, stopped: Callable[[], bool]) -> None:
+        """Runs them in order, until `stopped` says that the turn is over: a tool may have swallowed its cancel."""
         for call in calls:
+            if stopped():
+                return
             self._began = time.monotonic()
             result = await self._guarded(call)
             await self._finish(call, result, time.monotonic() - self._began)
@@ -75,7 +74,9 @@ class CallRunner:
 
     async def _finish(self, call: ToolCall, result: ToolResult, elapsed_s: float) -> None:
         """The result enters the history before anything is awaited, so that no cancel can lose it."""
-        self._conversation.add_result(msgspec.structs.replace(result, call_id=call.id))
+        content = join_surrogates(result.content)
+        detail = None if result.detail is None else join_surrogates(result.detail)
+        self._conversation.add_result(ToolResult(content, result.is_error, call.id))
         if not result.is_error:
             self.denied = False
         await self._handover.put(
@@ -84,9 +85,9 @@ class CallRunner:
                 call_id=call.id,
                 name=call.name,
                 is_error=result.is_error,
-                content=result.content,
+                content=content,
                 elapsed_s=elapsed_s,
-                detail=result.detail,
+                detail=detail,
             )
         )
 
@@ -96,8 +97,13 @@ class CallRunner:
             return await self._judged(call)
         except ToolError as error:
             return ToolResult(str(error), is_error=True)
-        except Exception as error:  # noqa: BLE001  a tool is somebody else's code, and the loop goes on whatever it raises
-            return ToolResult(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return ToolResult(f"{call.name} failed: something it waited for was cancelled", is_error=True)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  somebody else's code: the loop goes on whatever it raises
+            return ToolResult(f"{call.name} failed: {_described(error)}", is_error=True)
 
     async def _judged(self, call: ToolCall) -> ToolResult:
         """Runs the call if it may be run. Raises whatever the tool raises."""
@@ -107,7 +113,9 @@ class CallRunner:
         verdict, reason = judge(
             tool.effect,
             self._mode,
-            inside=all(workspace.is_inside(target) for target in preview.targets),
+            # A change that does not say what it touches may touch anything.
+            inside=(tool.effect == "reads" or bool(preview.targets))
+            and all(workspace.is_inside(target) for target in preview.targets),
             secret=any(is_secret(target) for target in preview.targets),
         )
         if verdict == "ask":
@@ -137,14 +145,22 @@ class CallRunner:
 
     async def _execute(self, tool: Tool[Any], call: ToolCall, arguments: Any) -> ToolResult:
         async def output(text: str) -> None:
-            await self._handover.put(ToolOutput(t=self._now(), call_id=call.id, text=text))
+            await self._handover.put(ToolOutput(t=self._now(), call_id=call.id, text=join_surrogates(text)))
 
         await self._handover.put(
             ToolStarted(t=self._now(), call_id=call.id, name=call.name, arguments=call.arguments)
         )
         await self._handover.settled()
         self._began = time.monotonic()  # what the user took to answer is not the tool's time
-        result = await tool.run(arguments, replace(self._context, output=output))
-        if not isinstance(result, ToolResult):
-            raise TypeError(f"the tool returned {type(result).__name__}, not ToolResult")
+        result: object = await tool.run(arguments, replace(self._context, output=output))
+        if not (isinstance(result, ToolResult) and isinstance(result.content, str)):
+            raise TypeError(f"the tool returned {type(result).__name__}, not ToolResult with a text")
         return result
+
+
+def _described(error: BaseException) -> str:
+    """An exception in words, also one whose own words fail."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  `__str__` is somebody else's code as well
+        return type(error).__name__

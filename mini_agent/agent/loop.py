@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from mini_agent.agent.calls import CANCELLED, CUT, STOPPED, Approve, CallRunner
+from mini_agent.agent.calls import CANCELLED, CUT, STOPPED, CallRunner
 from mini_agent.agent.handover import HandOver
 from mini_agent.agent.tools import Registry, ToolContext
 from mini_agent.core.errors import ErrorInfo, ErrorKind, ModelError
@@ -20,6 +20,7 @@ from mini_agent.core.events import (
     Completed,
     Failed,
     Notice,
+    Retrying,
     StreamStarted,
     TurnFinished,
     TurnReason,
@@ -27,16 +28,21 @@ from mini_agent.core.events import (
 )
 from mini_agent.core.history import Conversation
 from mini_agent.core.messages import Request, Response, StopReason, ToolResult, Usage
-from mini_agent.core.permission import Mode
+from mini_agent.core.permission import Approve, Mode
 from mini_agent.core.profile import Effort
+from mini_agent.core.surrogates import join_surrogates
 from mini_agent.models.base import Streamer
 
 _NO_ANSWER: dict[StopReason, tuple[ErrorKind, str]] = {
     "content_filter": ("provider", "the provider's content filter stopped the answer"),
     "refusal": ("provider", "the model refused to answer"),
+    "max_tokens": (
+        "empty",
+        "max_tokens was used up before the answer began: raise --max-tokens, or lower --effort",
+    ),
     "context_overflow": ("context_overflow", "the conversation no longer fits the model's context window"),
 }
-"""Ends of a response that are not an answer, whatever text came with them."""
+"""Ends that are not an answer: whatever text came with them, but for max_tokens, where only no text is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,7 @@ class Agent:
         """One turn; its last event is `TurnFinished`. Closing it early tears the turn down without further events."""
         if self._task is not None:
             raise RuntimeError("a turn is running already")
+        prompt = join_surrogates(prompt)
         self._begun = self._cancelled = False
         self._usage, self._text = Usage(), ""
         self._partial.clear()
@@ -109,9 +116,10 @@ class Agent:
             await task  # an exception left in it is a defect of ours: it is not hidden
         finally:
             self._handover.close()
-            task.cancel()
-            await asyncio.wait({task})
             self._task = None
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
 
     def cancel(self) -> None:
         """Ends the turn; it goes on yielding up to `TurnFinished(cancelled)`. Does nothing where there is no turn."""
@@ -159,20 +167,22 @@ class Agent:
         await self._handover.put(TurnStarted(t=self._now(), prompt=prompt))
         self._conversation.add_user(prompt)
         self._calls.begin_turn()
-        if self._cancelled:
-            return "cancelled"
         for _ in range(self._settings.max_steps):
+            if self._cancelled:  # a tool may have swallowed it
+                return "cancelled"
             response = await self._ask()
-            if response.stop_reason in _NO_ANSWER:
+            if response.stop_reason in ("content_filter", "refusal", "context_overflow"):
                 return await self._no_answer(response)
             if not response.tool_calls:
                 if response.stop_reason == "max_tokens":
+                    if not response.text.strip():
+                        return await self._no_answer(response)
                     await self._notice("the answer was cut at max_tokens")
                 return "denied" if self._calls.denied else "done"
             if response.stop_reason == "max_tokens":
                 await self._calls.refuse(response.tool_calls, CUT)
             else:
-                await self._calls.run(response.tool_calls)
+                await self._calls.run(response.tool_calls, stopped=lambda: self._cancelled)
         await self._notice(f"stopped after {self._settings.max_steps} steps (the cap on steps per turn)")
         return "max_steps"
 
@@ -192,7 +202,7 @@ class Agent:
         async with aclosing(self._model.stream(request)) as events:
             async for event in events:
                 match event:
-                    case StreamStarted():
+                    case StreamStarted() | Retrying():
                         self._partial.clear()
                     case ChannelToken(channel="text", text=text):
                         self._partial.append(text)

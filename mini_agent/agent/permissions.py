@@ -19,9 +19,21 @@ from mini_agent.core.permission import Effect, Mode
 Verdict = Literal["yes", "ask"]
 
 _SECRET_NAMES = frozenset(
-    {".netrc", ".npmrc", ".pypirc", "credentials", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa"}
+    {
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".pypirc",
+        ".pgpass",
+        ".htpasswd",
+        ".git-credentials",
+        "credentials",
+        "credentials.json",
+    }
 )
-_SECRET_SUFFIXES = frozenset({".pem", ".key", ".p12", ".pfx"})
+_SECRET_SUFFIXES = frozenset({".env", ".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".tfvars"})
+_GUARDED_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".kube", ".docker"})
+"""What is in them is a key, or is run by somebody later (git's hooks)."""
 _NOT_SECRET = frozenset({".env.example", ".env.sample", ".env.template"})
 
 
@@ -37,13 +49,23 @@ def judge(effect: Effect, mode: Mode, *, inside: bool, secret: bool) -> tuple[Ve
     if not inside:
         return "ask", "it touches something outside the workspace"
     if effect == "reads":
-        return ("ask", "it reads a file that may hold secrets") if secret else ("yes", "")
+        return ("ask", "it reads what may hold secrets") if secret else ("yes", "")
     return ("yes", "") if mode == "auto" and not secret else ("ask", "it changes a file")
 
 
 def is_secret(path: str) -> bool:
-    """Whether a file of this name usually holds keys or passwords."""
-    name = PurePath(path).name.lower()
+    """Whether what lies at `path` usually holds keys or passwords, or will be run by something else."""
+    *folders, name = (part.lower() for part in PurePath(path).parts or ("",))
+    if not _GUARDED_FOLDERS.isdisjoint(folders):
+        return True
     if name in _NOT_SECRET:
         return False
-    return name.startswith(".env") or name in _SECRET_NAMES or PurePath(name).suffix in _SECRET_SUFFIXES
+    if name.startswith("id_"):
+        return not name.endswith(".pub")
+    stem, suffix = PurePath(name).stem, PurePath(name).suffix
+    return (
+        name.startswith(".env")
+        or name in _SECRET_NAMES
+        or suffix in _SECRET_SUFFIXES
+        or stem in ("secret", "secrets")
+    )

@@ -118,6 +118,7 @@ class ModelError(MiniAgentError):
         self.veto = veto
         self.body = body
         self.hint = hint
+        self.secrets: tuple[str, ...] = ()
         self.request_id: str | None = None
         self.attempt: int | None = None
 
@@ -128,10 +129,10 @@ class ModelError(MiniAgentError):
         """The plain value of this error, without secrets."""
         return ErrorInfo(
             kind=self.kind,
-            message=redact(self.message),
+            message=self._told(self.message),
             status=self.status,
-            code=self.code,
-            provider_type=self.provider_type,
+            code=None if self.code is None else self._told(self.code),
+            provider_type=None if self.provider_type is None else self._told(self.provider_type),
             retryable=self.retryable,
             retry_after_s=self.retry_after_s,
             request_id=self.request_id,
@@ -143,13 +144,16 @@ class ModelError(MiniAgentError):
     def _detail(self) -> str | None:
         """What was received, else the chain of causes."""
         if self.body:
-            return redact(self.body[:DETAIL_LIMIT])
+            return self._told(self.body)[:DETAIL_LIMIT]
         causes: list[str] = []
         cause = self.__cause__
         while cause is not None and len(causes) < 5:
             causes.append(f"{type(cause).__name__}: {cause}".rstrip(": "))
             cause = cause.__cause__
-        return redact(" <- ".join(causes))[:DETAIL_LIMIT] or None
+        return self._told(" <- ".join(causes))[:DETAIL_LIMIT] or None
+
+    def _told(self, text: str) -> str:
+        return redact(text, self.secrets)
 
 
 class DeadlineError(ModelError):

@@ -1,5 +1,6 @@
 """What may be done, as values. The judgement is `agent.permissions`, the question is the front end's."""
 
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import msgspec
@@ -39,3 +40,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     allowed: bool
     why: str | None = None
+
+
+Approve = Callable[[ApprovalRequest], Awaitable[Decision]]
+"""Asks the user about one call; may be cancelled with the turn."""

@@ -1,6 +1,7 @@
 """Takes secrets out of text before it reaches a screen, a log, a journal or an error."""
 
 import re
+from collections.abc import Iterable
 
 _MARK = "[redacted]"
 
@@ -12,12 +13,14 @@ _PATTERNS = (
     re.compile(
         r"""(?i)((?:api[-_]?key|authorization|x-api-key|token|secret)["']?\s*[:=]\s*["']?)[^\s"',}&]{8,}"""
     ),
-    re.compile(r"(?i)(://[^/\s:@]+:)[^/\s@]+(?=@)"),
+    re.compile(r"(://)[^/\s@]+(?=@)"),
 )
 
 
-def redact(text: str) -> str:
-    """`text` with everything that looks like a key, a token or a password in a URL replaced by `[redacted]`."""
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` with `secrets`, and everything that looks like a key, a token or a password in a URL, replaced."""
+    for secret in secrets:
+        text = text.replace(secret, _MARK)
     for pattern in _PATTERNS:
         text = pattern.sub(lambda found: (found[1] if found.re.groups else "") + _MARK, text)
     return text

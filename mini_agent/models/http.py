@@ -5,11 +5,14 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 
+import msgspec
+
 from mini_agent.core.errors import ModelError
 from mini_agent.core.events import (
     AttemptProgress,
     ChannelToken,
     Completed,
+    Notice,
     Phase,
     StreamEvent,
     StreamStarted,
@@ -17,6 +20,7 @@ from mini_agent.core.events import (
 )
 from mini_agent.core.messages import Request
 from mini_agent.core.profile import Profile
+from mini_agent.core.redact import redact
 from mini_agent.models.base import Attempt, answered, new_attempt
 from mini_agent.wire.adapters import adapter
 from mini_agent.wire.assembly import Origin
@@ -30,7 +34,7 @@ ERROR_BODY_BYTES = 65536
 """What is read of an error's body; the rest is of no use to anyone."""
 
 ERROR_BODY_S = 5.0
-"""How long each piece of it is waited for."""
+"""How long it is waited for."""
 
 
 class HttpModel:
@@ -55,6 +59,7 @@ class HttpModel:
         self._now = now
         # Streams are asked for unpacked: what compresses a stream also holds it back.
         self._headers = {"user-agent": user_agent, "accept-encoding": "identity", **profile.headers}
+        self._secrets = (api_key,) if api_key else ()
         if api_key:
             self._headers[profile.key_header] = profile.key_prefix + api_key
 
@@ -80,15 +85,25 @@ class HttpModel:
                 aclosing(run.events(exchange)) as events,
             ):
                 async for event in events:
-                    yield event
+                    yield self._without_secrets(event) if isinstance(event, Notice) else event
         except ModelError as error:
             error.request_id, error.attempt = attempt.request_id, attempt.number
+            error.secrets = self._secrets
             if run.asked_wait_s is not None:
                 error.retry_after_s = max(error.retry_after_s or 0.0, run.asked_wait_s)
             raise
 
     async def aclose(self) -> None:
         await self._transport.aclose()
+
+    def _without_secrets(self, notice: Notice) -> Notice:
+        """A server may echo the key, also where nobody expects it."""
+        raw = notice.parse_error
+        return msgspec.structs.replace(
+            notice,
+            text=redact(notice.text, self._secrets),
+            parse_error=None if raw is None else redact(raw, self._secrets),
+        )
 
 
 class _Run:
@@ -142,15 +157,13 @@ class _Run:
 
     async def _arrivals(self, exchange: Exchange) -> AsyncGenerator[StreamEvent, None]:
         loop = asyncio.get_running_loop()
-        while not self._decoder.ended:
+        while not (self._decoder.ended or self._watch.over):
             allowed = self._watch.allowance_s()
             began = loop.time()
             try:
                 arrival = await exchange.next(allowed)
             except TimeoutError:
                 self._watch.waited(allowed)
-                if self._watch.over:
-                    return
                 if (late := self._watch.expired()) is not None:
                     raise late from None
                 yield self._progress("silent", exchange.bytes)
@@ -218,8 +231,14 @@ class _Run:
     async def _refused(self, exchange: Exchange) -> ModelError:
         """The error of a status that is no success, from as much of its body as is worth reading."""
         body = b""
+        until = asyncio.get_running_loop().time() + ERROR_BODY_S
+        if self._attempt.deadline is not None:
+            until = min(until, self._attempt.deadline)
         try:
-            while len(body) < ERROR_BODY_BYTES and (arrival := await exchange.next(ERROR_BODY_S)) is not None:
+            while len(body) < ERROR_BODY_BYTES:
+                arrival = await exchange.next(max(0.0, until - asyncio.get_running_loop().time()))
+                if arrival is None:
+                    break
                 body += arrival if isinstance(arrival, bytes) else b""
         except (TimeoutError, ModelError):
             pass  # the status says enough

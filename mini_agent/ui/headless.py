@@ -16,15 +16,15 @@ from typing import Literal, Protocol
 
 from mini_agent.core.errors import ErrorInfo
 from mini_agent.core.events import AgentEvent, Failed, TurnFinished, TurnReason
-from mini_agent.core.permission import ApprovalRequest, Decision
+from mini_agent.core.permission import ApprovalRequest, Approve, Decision
 from mini_agent.ui.jsonl import StreamJsonWriter
 from mini_agent.ui.plain import JsonWriter, TextWriter, remark
-from mini_agent.ui.ports import Approve, SessionPort
+from mini_agent.ui.ports import SessionPort
 from mini_agent.ui.stdin import piped_prompt
 
 Format = Literal["text", "json", "stream-json"]
 
-NOBODY_READS = 1
+NOT_WRITTEN = 1
 USAGE_ERROR = 2
 TRANSIENT = 75
 """EX_TEMPFAIL of sysexits.h: trying again later may help."""
@@ -57,11 +57,13 @@ def answer(open_session: Callable[[Approve], SessionPort], prompt: str, output: 
             _say("there is no prompt: give one after -p, or pipe it in")
             return USAGE_ERROR
         return asyncio.run(_answer(open_session, whole, _writer(output)))
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            _say(f"the answer can't be written: {error}")
         # Without this the interpreter would complain once more when it flushes what nobody reads.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOBODY_READS
+        return NOT_WRITTEN
 
 
 def _say(line: str) -> None:
@@ -115,7 +117,8 @@ def _on_interrupt(cancel: Callable[[], None]) -> Callable[[], None]:
             signal.signal(name, handler)
 
     def handle(*_: object) -> None:
-        restore()
+        for name in names:  # whatever hangs now (a pipe that nobody reads, say), the second one ends
+            signal.signal(name, signal.SIG_DFL)
         loop.call_soon_threadsafe(cancel)
 
     for name in names:

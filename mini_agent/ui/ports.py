@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from mini_agent.core.events import AgentEvent
-from mini_agent.core.permission import ApprovalRequest, Decision, Mode
+from mini_agent.core.permission import Approve, Mode
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -39,9 +39,6 @@ class SessionPort(Protocol):
 
     async def aclose(self) -> None: ...
 
-
-Approve = Callable[[ApprovalRequest], Awaitable[Decision]]
-"""Asks the user. May be cancelled with the turn."""
 
 OpenSession = Callable[[Approve], Awaitable[SessionPort]]
 """Opens the session a front end works with; returns when the heavy parts are loaded. Raises ConfigError."""

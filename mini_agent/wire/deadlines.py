@@ -36,9 +36,9 @@ class Watch:
         self._waited = 0.0
         self._since_byte = 0.0
         self._since_progress = 0.0
-        self._sent_after = 0.0
+        self._sent_after: float | None = None
         self._has_event = False
-        self._finished = False
+        self._finished_after: float | None = None
 
     @property
     def silent_s(self) -> float:
@@ -68,8 +68,9 @@ class Watch:
         self._since_progress = 0.0
 
     def finish(self) -> None:
-        """The answer is complete; only its usage and its end mark may follow."""
-        self._finished = True
+        """The answer is complete; only its usage and its end mark may follow. From here on nothing can expire."""
+        if self._finished_after is None:
+            self._finished_after = self._waited
 
     def allowance_s(self) -> float:
         """How long the next wait may be."""
@@ -87,16 +88,19 @@ class Watch:
 
     @property
     def over(self) -> bool:
-        """Whether an answer that is complete has been waited on long enough."""
-        return self._finished and self._since_byte >= AFTER_FINISH_S
+        """Whether an answer that is complete has been waited on long enough, whatever else came."""
+        return self._finished_after is not None and self._waited - self._finished_after >= AFTER_FINISH_S
 
     def _running(self) -> list[tuple[DeadlineKind | None, float, float]]:
         """The clocks that run now: kind, limit, spent. The tick has no kind and is always there."""
         clocks: list[tuple[DeadlineKind | None, float, float]] = [(None, TICK_S, 0.0)]
+        if self._finished_after is not None:
+            return clocks
         if self._total_left is not None:
             clocks.append(("total_timeout", self._total_left, self._waited))
         if not self._has_event:
-            clocks.append(("first_event_timeout", self._first, self._waited - self._sent_after))
+            if self._sent_after is not None:  # before that, connecting has its own deadline
+                clocks.append(("first_event_timeout", self._first, self._waited - self._sent_after))
         else:
             clocks.append(("idle_timeout", self._deadlines.idle_s, self._since_byte))
             clocks.append(("stall_timeout", self._deadlines.stall_s, self._since_progress))

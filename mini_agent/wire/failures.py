@@ -11,7 +11,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from mini_agent.core.errors import DETAIL_LIMIT, ErrorKind, ModelError, ProtocolError, ProviderError
-from mini_agent.wire.loading import dumps, loads
+from mini_agent.wire.loading import dumps, encodable, loads
+from mini_agent.wire.profiles import shown
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 525), 529})
 
@@ -74,7 +75,7 @@ def failure(
     said = _read(text)
     message = f"HTTP {status}: {said.message}" if said.message else f"HTTP {status} with an empty body"
     if 300 <= status < 400:
-        message = f"HTTP {status}: moved to {headers.get('location', 'nowhere')}; redirects are not followed with a key"
+        message = f"HTTP {status}: moved to {shown(headers.get('location', 'nowhere'))}; redirects are not followed"
     return _error(
         said._replace(message=message), status, headers=headers, body=text, now=now, key_env=key_env
     )
@@ -98,7 +99,7 @@ def misdirected(head: bytes, *, url: str, content_type: str) -> ProtocolError:
     )
     excerpt = _without_tags(text)[:120]
     return ProtocolError(
-        f"{url} sent {what}: {excerpt!r}",
+        f"{shown(url)} sent {what}: {excerpt!r}",
         retryable=False,
         body=text[:DETAIL_LIMIT],
         hint="Check the base URL: it should end where /chat/completions follows (often in /v1).",
@@ -190,7 +191,7 @@ def _number(value: str | None) -> float | None:
 def _read(text: str) -> _Said:
     """What a body says, whatever it is."""
     try:
-        return _said(loads(text))
+        return _said(encodable(loads(text)))
     except ValueError:
         return _Said(_without_tags(text)[:_MESSAGE_LIMIT], None, None)
 
@@ -224,7 +225,8 @@ def _line(value: object) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """A page's title, or its text, on one line."""
+    """A page's title, or its text, on one line; the beginning of it, because the patterns take their time."""
+    text = text[:4096]
     if not text.startswith("<"):
         return " ".join(text.split())
     title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)

@@ -3,11 +3,12 @@
 A new vendor is a new table in `profiles.toml` and a test that streams its own shape; no code.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 
@@ -41,16 +42,32 @@ def speaking(profile: Profile, api: Api) -> Profile:
 
 def owner(base_url: str, profiles: Mapping[str, Profile]) -> Profile | None:
     """The profile whose own host `base_url` points to."""
-    host = urlsplit(base_url).hostname or ""
+    host = _parsed(base_url).hostname or ""
     return next((profile for profile in profiles.values() if host in profile.hosts), None)
 
 
 def at(profile: Profile, base_url: str) -> Profile:
     """The profile at another address. A bare host of the vendor's own gets the path that its base URL has."""
-    given, own = urlsplit(base_url.strip()), urlsplit(profile.base_url)
+    given, own = _parsed(base_url), _parsed(profile.base_url)
     if given.path in ("", "/") and given.hostname in profile.hosts:
         base_url = urlunsplit(given._replace(path=own.path))
     return msgspec.structs.replace(profile, base_url=base_url)
+
+
+def shown(url: str) -> str:
+    """An address as it may be told: without user, password and query, which may be secrets."""
+    return re.sub(r"(//)?[^/\s]*@", r"\1", re.sub(r"[?#].*", "", url.strip(), flags=re.DOTALL))
+
+
+def _parsed(url: str) -> SplitResult:
+    """Raises ConfigError for what can't be taken apart, its port and its host included."""
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+        (parts.hostname or "").encode("idna")
+    except ValueError as error:
+        raise ConfigError(f"base URL {shown(url)!r} is no address: {error}") from None
+    return parts
 
 
 def endpoint(profile: Profile) -> str:
@@ -58,10 +75,15 @@ def endpoint(profile: Profile) -> str:
 
     A full endpoint and a trailing slash are accepted. Raises ConfigError for what is no http(s) address.
     """
-    url = profile.base_url.strip()
-    parts = urlsplit(url)
+    parts = _parsed(profile.base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"base URL {url!r} is no address: give one such as https://host/v1")
+        raise ConfigError(
+            f"base URL {shown(profile.base_url)!r} is no address: give one such as https://host/v1"
+        )
+    if parts.username is not None:
+        raise ConfigError(
+            "the base URL holds a name or a password: put the key into MINI_AGENT_API_KEY instead"
+        )
     path = parts.path.rstrip("/")
     suffix = _PATHS[profile.api]
     return urlunsplit(parts._replace(path=path if path.endswith(suffix) else path + suffix, fragment=""))

@@ -11,11 +11,11 @@ import json
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
+from urllib.request import getproxies
 
-import httpcore
 import httpx
 import msgspec
 
@@ -28,9 +28,12 @@ from mini_agent.core.errors import (
     ProtocolError,
 )
 from mini_agent.wire.pacing import PacedBackend
+from mini_agent.wire.profiles import shown
 
 HELD_BYTES = 65536
 """What may lie between socket and consumer before reading waits."""
+
+_PROXY_HINT = "A proxy is set: look at HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."
 
 DRAIN_S = 1.0
 """How long the rest of a finished answer is read, so that its connection can be used again."""
@@ -77,9 +80,12 @@ class Transport:
         """A POST of `body` as JSON, to be entered with `async with`."""
         # The standard encoder, because it escapes lone surrogates where msgspec raises.
         content = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
-        request = self._client.build_request(
-            "POST", url, content=content, headers={"content-type": "application/json", **headers}
-        )
+        try:
+            request = self._client.build_request(
+                "POST", url, content=content, headers={"content-type": "application/json", **headers}
+            )
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise ConnectionFailedError(f"{shown(url)} can't be asked: {error}", retryable=False) from error
         return Exchange(self._client, request, self._connect_s, self._closing)
 
     async def aclose(self) -> None:
@@ -126,6 +132,7 @@ class Exchange:
         self._connect_took = 0.0
         self._drain = False
         self._answering = False
+        self._tunnelling = False
         self.bytes = 0
         self.read_gaps_s: list[float] = []
         self._read_at: float | None = None
@@ -197,12 +204,7 @@ class Exchange:
                     await self._keep(piece)
             finally:
                 await response.aclose()
-        except (
-            httpx.HTTPError,
-            httpx.InvalidURL,
-            httpx.StreamError,
-            httpcore.ConnectionNotAvailable,
-        ) as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, `next` has to say it: nobody else looks at this task
             self._error = _mapped(error, self._request.url, self._connect_s, answering=self._answering)
         finally:
             self._change.set()
@@ -224,13 +226,15 @@ class Exchange:
 
     async def _trace(self, name: str, info: Mapping[str, Any]) -> None:
         """httpx's word of what happens underneath: connecting, and the request sent."""
-        if name == "connection.connect_tcp.started":
+        if name.endswith("send_request_headers.started"):
+            self._tunnelling = info["request"].method == b"CONNECT"  # to a proxy: it is not the request yet
+        elif name == "connection.connect_tcp.started":
             self._connect_began = time.perf_counter()
         elif (
             name.endswith(("connect_tcp.complete", "start_tls.complete")) and self._connect_began is not None
         ):
             self._connect_took = time.perf_counter() - self._connect_began
-        elif name.endswith("send_request_body.complete"):
+        elif name.endswith("send_request_body.complete") and not self._tunnelling:
             self._put(Sent(self._connect_took))
 
 
@@ -247,14 +251,19 @@ def _mapped(error: Exception, url: httpx.URL, connect_s: float, *, answering: bo
     elif isinstance(error, httpx.DecodingError):
         mapped = ProtocolError(f"{host} sent a body that can't be unpacked: {error}", retryable=True)
     elif isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
-        mapped = ConnectionFailedError(f"{url} can't be asked: {error}", retryable=False)
+        mapped = ConnectionFailedError(f"{shown(str(url))} can't be asked: {error}", retryable=False)
     elif isinstance(error, httpx.ProxyError):
         mapped = ConnectionFailedError(
             f"the proxy on the way to {host} refused: {_cause(error)}",
-            hint="Look at HTTP_PROXY, HTTPS_PROXY and ALL_PROXY.",
+            hint=_PROXY_HINT,
         )
     elif isinstance(error, httpx.ConnectError):
-        mapped = ConnectionFailedError(f"no connection to {host}: {_cause(error)}")
+        # A certificate that is not trusted will not be a second later.
+        mapped = ConnectionFailedError(
+            f"no connection to {host}: {_cause(error)}",
+            retryable=not isinstance(_deepest(error), ssl.SSLCertVerificationError),
+            hint=_PROXY_HINT if getproxies() else None,
+        )
     elif isinstance(error, httpx.RemoteProtocolError) and answering:
         mapped = CutError(f"{host} ended its answer too early: {_cause(error)}")
     else:
@@ -263,16 +272,25 @@ def _mapped(error: Exception, url: httpx.URL, connect_s: float, *, answering: bo
     return mapped
 
 
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and its causes, the first of a group's."""
+    link: BaseException | None = error
+    for _ in range(8):
+        if link is None:
+            return
+        yield link
+        grouped = link.exceptions if isinstance(link, BaseExceptionGroup) else ()
+        link = grouped[0] if grouped else link.__cause__ or link.__context__
+
+
+def _deepest(error: BaseException) -> BaseException:
+    *_, last = _chain(error)
+    return last
+
+
 def _cause(error: BaseException) -> str:
     """The text of the deepest cause that has one; else the classes, because an error without a word is no help."""
-    names: list[str] = []
-    text = ""
-    link: BaseException | None = error
-    while link is not None and len(names) < 8:
-        names.append(type(link).__name__)
-        text = str(link).strip() or text
-        if isinstance(link, BaseExceptionGroup) and link.exceptions:
-            link = link.exceptions[0]
-        else:
-            link = link.__cause__ or link.__context__
+    links = list(_chain(error))
+    text = next((said for link in reversed(links) if (said := str(link).strip())), "")
+    names = [type(link).__name__ for link in links]
     return f"{names[0]}: {text}" if text else " <- ".join(dict.fromkeys(names))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
-from mini_agent.core.events import ChannelToken, Completed, StreamEvent, StreamStarted
+from mini_agent.core.events import ChannelToken, Completed, Retrying, StreamEvent, StreamStarted
 from mini_agent.core.messages import Request, Response, Text
 from mini_agent.models.base import Attempt, new_attempt
 
@@ -36,6 +36,8 @@ class ScriptedModel:
             for part in parts:
                 if isinstance(part, BaseException):
                     raise part
+                if isinstance(part, Retrying):
+                    yield part
                 if part is Hang:
                     self.hanging.set()
                     await asyncio.Event().wait()

@@ -1,6 +1,7 @@
 """One turn of the agent, with a scripted model and real tools of the test's own."""
 
 import asyncio
+import contextlib
 from contextlib import aclosing
 
 import msgspec
@@ -18,6 +19,7 @@ from mini_agent.core.events import (
     Completed,
     Failed,
     Notice,
+    Retrying,
     ToolFinished,
     ToolOutput,
     ToolStarted,
@@ -25,8 +27,9 @@ from mini_agent.core.events import (
     TurnStarted,
 )
 from mini_agent.core.history import Conversation, repair
-from mini_agent.core.messages import Message, Response, Text, ToolCall, ToolResult, Usage
+from mini_agent.core.messages import Message, Reasoning, Response, Text, ToolCall, ToolResult, Usage
 from mini_agent.core.permission import Decision, Preview
+from mini_agent.session import Session
 from mini_agent.workspace.files import Files
 
 
@@ -54,11 +57,33 @@ class Echo(Tool[Say]):
             raise RecursionError("\ud800[/x]")
         if arguments.text == "wrong":
             return None
+        if arguments.text == "inner-cancel":
+            inner = asyncio.ensure_future(asyncio.Event().wait())
+            inner.cancel()
+            await inner
+        if arguments.text == "exit":
+            raise SystemExit(3)
+        if arguments.text == "mute":
+            raise Mute
+        if arguments.text == "number":
+            return ToolResult(12)
+        if arguments.text == "surrogate":
+            await context.output("\ud83d")
+            return ToolResult("\ud83d", detail="\ud83d")
+        if arguments.text == "swallow":
+            self.waiting.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
         if arguments.text == "wait":
             await context.output("one line\n")
             self.waiting.set()
             await asyncio.Event().wait()
         return ToolResult(arguments.text, detail="shown")
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("no words")
 
 
 class Change(Echo):
@@ -68,6 +93,8 @@ class Change(Echo):
     def preview(self, arguments, context):
         if arguments.text == "impossible":
             raise ToolError("no such file")
+        if arguments.text == "untargeted":
+            return Preview(summary="who knows")
         return Preview(
             targets=(str(context.files.workspace.root / "a.txt"),), summary="change a.txt", diff="-a\n+b\n"
         )
@@ -357,3 +384,87 @@ async def test_a_second_turn_at_the_same_time_is_refused(bench):
         await anext(run)
         with pytest.raises(RuntimeError, match="already"):
             await anext(one.agent.run("me too"))
+
+
+async def test_r8_cancel_in_a_wait_leaves_nothing_of_the_attempt_that_was_given_up(bench):
+    error = CutError("it broke")
+    waiting = Retrying(
+        t=0.0,
+        request_id="r",
+        attempt=1,
+        retry=1,
+        max_retries=4,
+        wait_s=30,
+        decision="plain",
+        error=error.info(),
+    )
+    one = bench(["half an ans", waiting, Hang])
+    events = await one.turn_until(one.model.hanging, one.agent.cancel)
+    assert (events[-1].reason, events[-1].text) == ("cancelled", "")
+    assert "half" not in str(one.conversation.messages)
+
+
+async def test_a_tool_that_swallows_its_cancel_does_not_keep_the_turn(bench):
+    one = bench(calls("swallow", "never"), said("never asked"))
+    events = await one.turn_until(one.echo.waiting, one.agent.cancel)
+    assert events[-1].reason == "cancelled"
+    assert one.echo.ran == ["swallow"]
+    assert len(one.model.requests) == 1
+
+
+@pytest.mark.parametrize("how", ["inner-cancel", "exit", "mute", "number"])
+async def test_g19_whatever_a_tool_raises_or_returns_the_loop_goes_on(bench, how):
+    one = bench(calls(how), said("understood"))
+    events = await one.turn()
+    assert of(events, ToolFinished)[0].is_error
+    assert events[-1].reason == "done"
+
+
+async def test_b25_what_a_tool_says_can_be_told_and_sent(bench):
+    one = bench(calls("surrogate"), said("done"))
+    events = await one.turn("\udcff prompt")
+    for event in events:
+        msgspec.json.encode(event)
+    assert of(events, ToolFinished)[0].content == "\ufffd"
+
+
+async def test_a_change_that_does_not_say_what_it_touches_is_asked_about(bench):
+    one = bench(calls("untargeted", name="change"), said("done"), mode="auto")
+    await one.turn()
+    assert len(one.asked) == 1
+
+
+async def test_max_tokens_used_up_by_thinking_is_no_answer(bench):
+    events = await bench(Response((Reasoning("hm"),), stop_reason="max_tokens")).turn()
+    assert of(events, Failed)[0].error.kind == "empty"
+    assert "--max-tokens" in of(events, Failed)[0].error.message
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_consumer_that_is_cancelled_at_any_moment_leaves_no_turn_behind(bench, steps):
+    one = bench(calls("a"), said("hello"), said("later"), said("later"))
+    task = asyncio.create_task(one.turn())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [left for left in asyncio.all_tasks() if left.get_name() == "turn"] == []
+    one.model._script = [said("next")]
+    assert (await one.turn("next"))[-1].text == "next"
+
+
+async def test_problems_are_told_with_the_first_turn_and_do_not_hide_a_cancel(bench):
+    one = bench([Hang], said("fine"))
+    session = Session(one.agent, one.model, ["tool x could not be loaded"], now=lambda: 0.0)
+    events = []
+    async with aclosing(session.run("go")) as run:
+        async for event in run:
+            events.append(event)
+            if isinstance(event, Notice):
+                session.cancel()
+    assert [event.text for event in of(events, Notice)] == ["tool x could not be loaded"]
+    assert events[-1].reason == "cancelled"

@@ -26,7 +26,21 @@ def test_every_row_of_the_table(effect, inside, secret, ask, auto):
 
 
 @pytest.mark.parametrize(
-    "path", ["/w/.env", ".env.local", "/home/u/.ssh/id_rsa", "server.PEM", "a/.netrc", "/x/credentials"]
+    "path",
+    [
+        "/w/.env",
+        ".env.local",
+        "prod.env",
+        "/home/u/.ssh/id_rsa",
+        "id_ed25519_sk",
+        "/home/u/.ssh/config",
+        "server.PEM",
+        "a/.netrc",
+        "/x/credentials",
+        ".aws/config",
+        "/w/.git/hooks/pre-commit",
+        "secrets.toml",
+    ],
 )
 def test_files_that_hold_secrets(path):
     assert is_secret(path)

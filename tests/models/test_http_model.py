@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from mini_agent.core.answers import Answer, CallPiece, ReasoningPiece, TextPiece
-from mini_agent.core.errors import ModelError
+from mini_agent.core.errors import ConfigError, ModelError
 from mini_agent.core.events import (
     AttemptEnded,
     AttemptProgress,
@@ -35,6 +35,7 @@ from mini_agent.models.policy import RetryPolicy
 from mini_agent.models.retrying import RetryingModel
 from mini_agent.models.traced import TracedModel
 from mini_agent.wire.pacing import PacedStream
+from mini_agent.wire.profiles import shown
 from mini_agent.wire.transport import Exchange, Transport
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
@@ -477,3 +478,62 @@ async def test_progress_tells_a_server_that_is_slow_from_one_that_is_silent(lab,
     silent = [event for event in of(await one.events(), AttemptProgress) if event.phase == "silent"]
     assert silent
     assert silent[-1].silent_s >= 0.05
+
+
+@pytest.mark.parametrize("tail", [b"", b": still here\n\n", b'data: {"choices":[{"delta":{}}]}\n\n'])
+async def test_w4_nothing_that_follows_a_finish_reason_makes_the_answer_fail(lab, monkeypatch, tail):
+    monkeypatch.setattr("mini_agent.wire.deadlines.AFTER_FINISH_S", 0.2)
+    endless = [part for _ in range(200) for part in ((tail, Pause(0.02)) if tail else (Pause(0.02),))]
+    one = await lab(event_stream(ONE, STOP, *endless), deadlines=Deadlines(idle_s=0.1, stall_s=0.1))
+    assert (await one.events())[-1].response.text == "one"
+    assert one.waits == []
+
+
+async def test_w9_an_error_body_that_drips_is_not_waited_for_without_end(lab, monkeypatch):
+    monkeypatch.setattr("mini_agent.models.http.ERROR_BODY_S", 0.1)
+    drip = [part for _ in range(500) for part in (b"x", Pause(0.02))]
+    one = await lab(Reply(500, {}, drip))
+    failed = await one.fails()
+    assert (failed.status, failed.message[:10]) == (500, "HTTP 500: ")
+
+
+KEY = "not-shaped-like-any-key-0123"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        error(401, f"Incorrect API key provided: {KEY}"),
+        error(400, {"error": {"message": "x", "code": KEY, "type": KEY}}),
+        event_stream(f"data: {{gar {KEY}\n\n".encode()),
+        Reply(200, {}, (f"<title>{KEY}</title>".encode(),)),
+        event_stream(f'event: error\ndata: {{"message":"{KEY}"}}\n\n'.encode()),
+    ],
+    ids=["401", "code-and-type", "undecodable", "page", "error-event"],
+)
+async def test_t7_a_key_that_the_server_echoes_is_never_told(lab, reply):
+    one = await lab(reply, key=KEY)
+    told = []
+    with pytest.raises(ModelError) as raised:
+        async with aclosing(one.http.stream(REQUEST)) as stream:
+            told.extend([event async for event in stream])
+    assert KEY not in msgspec.json.encode([*told, raised.value.info()]).decode()
+
+
+async def test_b25_an_error_with_half_a_character_in_it_can_be_told(lab):
+    failed = await (await lab(error(400, b'{"error":{"message":"\\ud83d"}}'))).fails()
+    msgspec.json.encode(failed.info())
+
+
+@pytest.mark.parametrize("url", ["http://h:abc/v1", "http://[::1/v1", "ftp://h/v1", "http:///v1"])
+def test_an_address_that_is_none_is_said_before_anything_is_asked(url):
+    with pytest.raises(ConfigError, match="no address"):
+        HttpModel(Profile(base_url=url), "", None, user_agent="test")
+
+
+def test_t7_an_address_is_told_without_what_may_be_secret():
+    assert shown("http://user:pw@host/v1?key=1#x") == "http://host/v1"
+    assert shown("http://TOKEN@host/v1") == "http://host/v1"
+    with pytest.raises(ConfigError) as raised:
+        HttpModel(Profile(base_url="http://TOKEN@host/v1"), "", None, user_agent="test")
+    assert "TOKEN" not in str(raised.value)
