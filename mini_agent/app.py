@@ -107,9 +107,16 @@ def _demo_model(settings: Settings, rng: random.Random) -> Streamer:
 
 def _http_model(settings: Settings, *, watched: bool) -> Streamer:
     from mini_agent.models.http import HttpModel  # noqa: PLC0415  a part of `warm`
-    from mini_agent.wire.transport import Transport  # noqa: PLC0415
+    from mini_agent.wire.transport import Slots, Transport  # noqa: PLC0415
 
-    transport = Transport(connect_s=settings.profile.deadlines.connect_s, pace_s=FRAME_S if watched else None)
+    transport = Transport(
+        connect_s=settings.profile.deadlines.connect_s,
+        pace_s=FRAME_S if watched else None,
+        ca_file=settings.profile.ca_file,
+        slots=Slots(
+            asyncio.Semaphore(settings.streams_per_client), asyncio.Semaphore(settings.streams_per_process)
+        ),
+    )
     return HttpModel(settings.profile, settings.api_key, transport, user_agent=f"mini-agent/{__version__}")
 
 

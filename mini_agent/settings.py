@@ -48,6 +48,8 @@ OPTIONS = (
     Option("max_tokens", _Positive, "a whole number from 1", None, "model.max_tokens"),
     Option("mode", Mode, "ask or auto", None, "permissions.mode"),
     Option("max_steps", _Positive, "a whole number from 1", None, "limits.max_steps"),
+    Option("streams_per_client", _Positive, "a whole number from 1", None, "limits.streams_per_client"),
+    Option("streams_per_process", _Positive, "a whole number from 1", None, "limits.streams_per_process"),
     Option("stream", bool, "true or false"),
     Option("retry", Literal["default", "patient"], "default or patient", None, "retry.policy"),
     Option("max_retries", _Count, "a whole number from 0", "MINI_AGENT_MAX_RETRIES", "retry.max_retries"),
@@ -93,6 +95,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     effort: Effort | None = None
     stream: bool = True
+    streams_per_client: int = 4
+    streams_per_process: int = 16
     retry: Literal["default", "patient"] = "default"
     max_retries: int | None = None
     base_s: float | None = None

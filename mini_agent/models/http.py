@@ -25,10 +25,11 @@ from mini_agent.models.base import Attempt, answered, new_attempt
 from mini_agent.wire.adapters import adapter
 from mini_agent.wire.assembly import Origin
 from mini_agent.wire.deadlines import TICK_S, Watch
+from mini_agent.wire.exchange import Exchange, Headers, Sent
 from mini_agent.wire.failures import failure, misdirected
 from mini_agent.wire.framing import BodyDecoder, ServerSentEvent
 from mini_agent.wire.profiles import endpoint
-from mini_agent.wire.transport import Exchange, Headers, Sent, Transport
+from mini_agent.wire.transport import Transport
 
 ERROR_BODY_BYTES = 65536
 """What is read of an error's body; the rest is of no use to anyone."""
@@ -81,7 +82,9 @@ class HttpModel:
         accept = "text/event-stream" if request.stream else "application/json"
         try:
             async with (
-                self._transport.exchange(self._url, {"accept": accept, **self._headers}, body) as exchange,
+                self._transport.exchange(
+                    self._url, {"accept": accept, **self._headers}, body, fresh=attempt.fresh_connection
+                ) as exchange,
                 aclosing(run.events(exchange)) as events,
             ):
                 async for event in events:

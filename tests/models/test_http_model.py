@@ -34,9 +34,10 @@ from mini_agent.models.http import HttpModel
 from mini_agent.models.policy import RetryPolicy
 from mini_agent.models.retrying import RetryingModel
 from mini_agent.models.traced import TracedModel
+from mini_agent.wire.exchange import Exchange
 from mini_agent.wire.pacing import PacedStream
 from mini_agent.wire.profiles import shown
-from mini_agent.wire.transport import Exchange, Transport
+from mini_agent.wire.transport import Transport
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
 import deepseek_stream
