@@ -5,12 +5,15 @@ front end runs in a thread once its prompt is up; the start loads none of them.
 """
 
 import asyncio
+import contextlib
 import platform
 import random
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -19,6 +22,9 @@ from mini_agent.core.permission import Approve
 from mini_agent.models.base import Streamer
 from mini_agent.settings import Settings
 from mini_agent.ui.ports import Facts, SessionPort
+
+LAB_PORT = 8417
+"""Where the lab server listens unless another port is given."""
 
 FRAME_S = 1 / 20
 """How often a screen is painted at most, and so how often its stream is read."""
@@ -118,6 +124,18 @@ def _http_model(settings: Settings, *, watched: bool) -> Streamer:
         ),
     )
     return HttpModel(settings.profile, settings.api_key, transport, user_agent=f"mini-agent/{__version__}")
+
+
+def serve_lab(port: int, faults: Sequence[str], *, strict: bool, deepseek: bool) -> None:
+    """The lab server, its log on standard output, until Ctrl+C. Raises ConfigError."""
+    from mini_agent.lab.serve import serve  # noqa: PLC0415  loaded where its command runs, by nothing else
+
+    def say(line: str) -> None:
+        with contextlib.suppress(OSError):  # nobody reads it any more: no reason to stop serving
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+
+    asyncio.run(serve(port, faults, say, files=Path.cwd(), strict=strict, deepseek=deepseek))
 
 
 class WarmUp:

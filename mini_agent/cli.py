@@ -17,7 +17,15 @@ from mini_agent.ui import headless, repl
 _USAGE_ERRORS: tuple[type[Exception], ...] = (typer.BadParameter.__mro__[1],)
 """What typer raises for every wrong command line; it exports only a child of it."""
 
+_HELP = {"help_option_names": ["-h", "--help"]}
+
 _cli = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+_lab = typer.Typer(
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=_HELP
+)
+
+_COMMANDS = {"lab": _lab}
+"""Commands by their names: one of these as the first word; everything else is a chat."""
 
 
 def _version(wanted: bool) -> None:
@@ -26,7 +34,10 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@_cli.command(context_settings={"help_option_names": ["-h", "--help"]})
+@_cli.command(
+    context_settings=_HELP,
+    epilog="mini-agent lab serve: a provider on this machine that misbehaves as it is told (-- lab is a prompt).",
+)
 def mini_agent(
     prompt: Annotated[str | None, typer.Argument(help="A first message.", show_default=False)] = None,
     print_: Annotated[
@@ -86,6 +97,31 @@ def mini_agent(
     raise typer.Exit(headless.answer(app.warm(settings, watched=False), ask, output_format))
 
 
+@_lab.callback()
+def lab() -> None:
+    """A provider on this machine that misbehaves as it is told, for trying out any agent."""
+
+
+@_lab.command(context_settings=_HELP)
+def serve(
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="Where it listens; 0 takes a free one.")
+    ] = app.LAB_PORT,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="What goes wrong, such as 'status=503 then ok'; may be repeated."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Answer 400 to a request that breaks a rule of its family.")
+    ] = False,
+    deepseek: Annotated[
+        bool, typer.Option("--deepseek", help="Always think, and want the reasoning back, as DeepSeek does.")
+    ] = False,
+) -> None:
+    """Serves chat completions, Responses and Messages on loopback. docs/lab.md lists the faults."""
+    app.serve_lab(port, fault or [], strict=strict, deepseek=deepseek)
+
+
 def _workspace(cwd: Path | None) -> Path:
     try:
         folder = Path.cwd() if cwd is None else cwd
@@ -118,17 +154,26 @@ def _with_bare_p(arguments: Sequence[str]) -> list[str]:
     return given
 
 
+def _called(arguments: list[str]) -> tuple[typer.Typer, str, list[str]]:
+    """What is asked for: the command that the first word names, else the chat; with its name and its arguments."""
+    command = _COMMANDS.get(arguments[0]) if arguments else None
+    if command is None:
+        return _cli, "mini-agent", _with_bare_p(arguments)
+    return command, f"mini-agent {arguments[0]}", arguments[1:]
+
+
 def main() -> None:
     """The console script. Ends the process with a code of the documented table."""
     _open_streams()
-    command = typer.main.get_command(_cli)
+    application, program, arguments = _called(sys.argv[1:])
     try:
-        code = command.main(_with_bare_p(sys.argv[1:]), prog_name="mini-agent", standalone_mode=False)
+        command = typer.main.get_command(application)
+        code = command.main(arguments, prog_name=program, standalone_mode=False)
     except ConfigError as error:
         code = _said(str(error))
     except _USAGE_ERRORS as error:
         problem = getattr(error, "format_message", error.__str__)()
-        code = _said(f"{problem} (mini-agent --help shows what there is)")
+        code = _said(f"{problem} ({program} --help shows what there is)")
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except OSError as error:

@@ -228,9 +228,11 @@ def _from_config(table: Mapping[str, Any], path: Path) -> _Layer:
         yield option, value, f"{path} [{key}]"
 
 
-def _profiles(table: Mapping[str, Any], path: Path) -> dict[str, Profile]:
+def _profiles(table: object, path: Path) -> dict[str, Profile]:
     """The shipped profiles, and those of a config file, which add to them or change them. Raises ConfigError."""
     profiles = shipped()
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}, line {_line_of(path, 'profiles')}: profiles are tables, [profiles.NAME]")
     for name, own in table.items():
         try:
             profiles[name] = profile(name, own, profiles.get(name))

@@ -125,7 +125,7 @@ def test_keys_are_not_in_the_environment_of_child_processes(settle):
         ({"MINI_AGENT_IDLE_TIMEOUT_S": "-1"}, "MINI_AGENT_IDLE_TIMEOUT_S"),
         (
             {"MINI_AGENT_PROFILE": "nobody"},
-            "there is no profile 'nobody'; the profiles are deepseek, generic, demo",
+            "there is no profile 'nobody'; the profiles are deepseek, openai, anthropic,",
         ),
         ({"MINI_AGENT_BASE_URL": "localhost:8000", "MINI_AGENT_MODEL": "m"}, "is no address"),
         ({"MINI_AGENT_BASE_URL": "http://h/v1"}, "no model is named"),
@@ -217,5 +217,7 @@ model = "deepseek-v4-pro"
     assert mine.profile.headers == {"x-team": "a"}
     changed = settle(config=config, env=DEEPSEEK)
     assert (changed.model, changed.profile.base_url) == ("deepseek-v4-pro", "https://api.deepseek.com")
+    with pytest.raises(ConfigError, match=r"line 1: profiles are tables"):
+        settle(config="profiles = 3\n")
     with pytest.raises(ConfigError, match=r"line 2: \[profiles.mine\]"):
         settle(config="\n[profiles.mine]\nbase = 'x'\n")

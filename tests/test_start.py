@@ -57,6 +57,7 @@ def test_the_start_loads_only_what_the_prompt_needs():
     assert {name for name in ours if name.startswith(("mini_agent.models.", "mini_agent.wire."))} == {
         "mini_agent.models.base",
         "mini_agent.wire.profiles",
+        "mini_agent.wire.shaping",
     }
 
 

@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import http.client
 import socket
 import struct
 import sys
 from collections.abc import Callable
 
-from mini_agent.lab.replies import Cut, Framing, Hold, Pause, Reply
+from mini_agent.lab.parts import Cut, Framing, Hold, Pause, Repeat, Reply, Verbatim, head
 
 HEAD_LIMIT = 1 << 20
 """Bytes of a request's head."""
@@ -28,9 +27,8 @@ class Connection:
 
     async def send(self, reply: Reply) -> bool:
         """Writes `reply`; False where the client went away before its end."""
-        self._writer.write(_head(reply))
         try:
-            for part in reply.body:
+            for part in (*reply.before, Verbatim(head(reply)), *reply.body):
                 if isinstance(part, Cut):
                     self._cut(part)
                     return True
@@ -45,18 +43,27 @@ class Connection:
         self.is_open = reply.framing in ("chunked", "length")
         return True
 
-    async def _part(self, part: bytes | Pause | Hold, framing: Framing) -> None:
+    async def _part(self, part: bytes | Pause | Hold | Repeat | Verbatim, framing: Framing) -> None:
         match part:
             case b"":
                 pass  # as a chunk it would be the end of the body
             case bytes():
                 self._writer.write(b"%x\r\n%b\r\n" % (len(part), part) if framing == "chunked" else part)
                 await self._writer.drain()
+            case Verbatim(data):
+                self._writer.write(data)
             case Pause(seconds):
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(seconds):
-                        await self._gone.wait()
+                await self._silence(seconds)
+            case Repeat(data, seconds):
+                while not self._gone.is_set():
+                    await self._part(data, framing)
+                    await self._silence(seconds)
             case Hold():
+                await self._gone.wait()
+
+    async def _silence(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
                 await self._gone.wait()
 
     def _cut(self, cut: Cut) -> None:
@@ -100,19 +107,3 @@ class Protocol(asyncio.StreamReaderProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone.set()
         super().connection_lost(exc)
-
-
-def _head(reply: Reply) -> bytes:
-    """The status line and the headers; bytes that are not UTF-8 can be given as surrogate escapes."""
-    own: dict[Framing, tuple[str, str]] = {
-        "chunked": ("transfer-encoding", "chunked"),
-        "length": ("content-length", str(sum(len(part) for part in reply.body if isinstance(part, bytes)))),
-        "close": ("connection", "close"),
-    }
-    if reply.framing == "raw":
-        return b""
-    headers = dict([own[reply.framing]])
-    headers.update((name.lower(), value) for name, value in reply.headers.items())
-    phrase = http.client.responses.get(reply.status, "")
-    lines = [f"HTTP/1.1 {reply.status} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
-    return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")

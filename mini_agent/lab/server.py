@@ -4,55 +4,71 @@
         ...  # a client at lab.base_url
         assert len(lab.requests) == 2
 
-`LabThread` is the same for a test that has no event loop.
+It speaks chat completions, Responses and Messages, each under its path, misbehaves as the words of `fault_words` say, and
+checks what it is sent by the rules of the family. `LabThread` is the same for a test that has no event loop.
 """
 
 import asyncio
 import concurrent.futures
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from mini_agent.core.answers import Answer
-from mini_agent.core.scripts import demo_answer
+from mini_agent.lab.answering import Answering, Faulty, Say, Script, demo_script
 from mini_agent.lab.connection import Connection, Protocol
-from mini_agent.lab.replies import Reply, chat_json, chat_stream, error
-from mini_agent.lab.requests import LabRequest, MalformedError, core_request, read_request
+from mini_agent.lab.replies import Reply, error
+from mini_agent.lab.requests import LabRequest, MalformedError, read_request
+from mini_agent.lab.rules import violations
 
-Say = Reply | Answer
-"""One answer of a script. An `Answer` goes out as a stream or as one JSON object, as the request wants it."""
-
-Script = Sequence[Say] | Callable[[LabRequest], Say]
-"""Successive answers, whatever is asked; or a function that makes each. A request after the last one gets a 400, which no
-client asks again: a test sees at once that one came too many."""
-
-
-def demo_script(request: LabRequest) -> Say:
-    """What the demo model would say; the script of a server that was given none."""
-    if request.method != "POST" or not request.path.endswith("/chat/completions"):
-        return error(404, f"the lab server has nothing at {request.method} {request.path}")
-    return demo_answer(core_request(request))
+__all__ = ["Faulty", "LabServer", "LabThread", "Say", "Script", "demo_script"]
 
 
 class LabServer:
     """An async context manager; listening while it is entered. port 0: a free one.
 
+    faults: plans for the whole server, each in the words of `fault_words`; they act on what is POSTed. files: the folder
+    of the files that a request may name in a fault of its own; None: no files. strict: whether a request that breaks a
+    rule gets a 400 that says so. deepseek: whether chat completions is played, and checked, as DeepSeek's thinking mode:
+    every answer thinks, and wants its reasoning back. keep: how many requests are remembered, None: all. log: is given a
+    line for each request and for each broken rule. Raises ConfigError where a plan is wrong.
+
     requests: every request, in order of arrival. disconnects: those whose client went away before the end of the reply.
-    failures: exceptions of the script; leaving the context raises the first.
+    violations: what broke a rule, in words, with the request's number. failures: exceptions of the script; leaving the
+    context raises the first.
     """
 
-    def __init__(self, script: Script = demo_script, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        script: Script = demo_script,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        faults: Sequence[str] = (),
+        files: Path | None = None,
+        strict: bool = False,
+        deepseek: bool = False,
+        keep: int | None = None,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
         self._script = script
+        self._answering = Answering(self._say, faults, files=files, deepseek=deepseek)
         self._host = host
         self._port = port
+        self._strict = strict
+        self._deepseek = deepseek
+        self._keep = keep
+        self._log = log or _silently
         self._server: asyncio.Server | None = None
         self._listening = False
         self._connections: set[asyncio.Task[None]] = set()
         self._connected = 0
+        self._asked = 0
         self._changed = asyncio.Event()
         self.requests: list[LabRequest] = []
         self.disconnects: list[LabRequest] = []
-        self.failures: list[Exception] = []
+        self.violations: list[str] = []
+        self.failures = self._answering.failures
 
     @property
     def port(self) -> int:
@@ -104,13 +120,16 @@ class LabServer:
         """Answers the requests of one connection until either side has had enough."""
         try:
             while (request := await read_request(connection.reader, connection.number)) is not None:
-                self._record(self.requests, request)
-                if not await connection.send(self._reply(request)):
+                self._asked += 1
+                number = self._asked
+                if not await connection.send(self._answer(request, number)):
+                    self._log(f"{number}: the client left before the end of the answer")
                     self._record(self.disconnects, request)
                     break
                 if not connection.is_open or not request.keeps_alive:
                     break
         except MalformedError as problem:
+            self._log(f"what came is no HTTP/1.1 request: {problem}")
             await connection.send(error(400, f"this is no HTTP/1.1 request: {problem}"))
         except asyncio.CancelledError:
             connection.abort()
@@ -120,28 +139,45 @@ class LabServer:
 
     def _record(self, records: list[LabRequest], request: LabRequest) -> None:
         records.append(request)
+        self._forget(records)
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _reply(self, request: LabRequest) -> Reply:
-        try:
-            said = self._next(request)
-            if isinstance(said, Answer):
-                return chat_stream(said) if request.streams else chat_json(said)
-            if not isinstance(said, Reply):
-                raise TypeError(f"a script says Reply or Answer, not {type(said).__name__}")
-        except Exception as problem:  # noqa: BLE001  a mistake in somebody's script is told to whoever wrote it
-            self.failures.append(problem)
-            return error(400, f"the lab server's script failed: {problem!r}")
-        return said
+    def _forget(self, records: list[Any]) -> None:
+        """Lets go of what is older than what is to be kept."""
+        if self._keep is not None:
+            del records[: max(0, len(records) - self._keep)]
 
-    def _next(self, request: LabRequest) -> Say:
+    def _answer(self, request: LabRequest, number: int) -> Reply:
+        """Records a request and what it breaks; returns the reply to it."""
+        broken = self._broken(request)
+        self.violations += (f"request {number}: {rule}" for rule in broken)
+        self._forget(self.violations)
+        self._record(self.requests, request)
+        answered = self._answering.answer(request, number, "; ".join(broken) if self._strict else "")
+        how = " stream" if request.streams else ""  # neither headers nor query: they may hold a key
+        words = [request.method, f"{request.path}{how}", "->", str(answered.reply.status), *answered.faults]
+        self._log(f"{number}: {' '.join(words)}")
+        for rule in broken:
+            self._log(f"{number}: broken rule: {rule}")
+        return answered.reply
+
+    def _say(self, request: LabRequest, number: int) -> Say:
+        """The script's word."""
         if callable(self._script):
             return self._script(request)
-        place = len(self.requests) - 1
-        if place >= len(self._script):
-            return error(400, f"the lab server's script is over: this is request {place + 1}")
-        return self._script[place]
+        if number > len(self._script):
+            return error(400, f"the lab server's script is over: this is request {number}")
+        return self._script[number - 1]
+
+    def _broken(self, request: LabRequest) -> list[str]:
+        if request.api is None:
+            return []
+        return violations(request.api, request.json, echo_reasoning=self._deepseek and request.api == "chat")
+
+
+def _silently(line: str) -> None:
+    """No log."""
 
 
 class LabThread:
@@ -150,8 +186,10 @@ class LabThread:
     What it records can be read at any time; `until` waits for more.
     """
 
-    def __init__(self, script: Script = demo_script) -> None:
-        self._lab = LabServer(script)
+    def __init__(
+        self, script: Script = demo_script, *, faults: Sequence[str] = (), deepseek: bool = False
+    ) -> None:
+        self._lab = LabServer(script, faults=faults, deepseek=deepseek)
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "lab")
         self._entered: concurrent.futures.Future[asyncio.AbstractEventLoop] = concurrent.futures.Future()
         self._leaving = asyncio.Event()
@@ -168,6 +206,10 @@ class LabThread:
     @property
     def disconnects(self) -> list[LabRequest]:
         return list(self._lab.disconnects)
+
+    @property
+    def violations(self) -> list[str]:
+        return list(self._lab.violations)
 
     def __enter__(self) -> Self:
         self._done = self._thread.submit(lambda: asyncio.run(self._live()))

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any
 
 from mini_agent.core.errors import ErrorInfo
-from mini_agent.core.events import AttemptProgress, Retrying, ToolCallDelta
+from mini_agent.core.events import AttemptProgress, Retrying, ToolCallDelta, ToolFinished
 from mini_agent.ui.region import Mark
 from mini_agent.ui.text import (
     Neutraliser,
@@ -27,6 +27,7 @@ from mini_agent.ui.text import (
 
 THOUGHT_ROWS = 6
 OUTPUT_ROWS = 4
+ERROR_ROWS = 3
 SLOW_S = 2.0
 """Without anything new for so long, the status says so."""
 CHARACTERS_PER_TOKEN = 4
@@ -218,6 +219,24 @@ def call_row(name: str, arguments: dict[str, Any], width: int) -> str:
     )
     head = fit(f"● {one_line(name)} ", width)
     return paint(head, "cyan") + fit(shown, max(0, width - cells(head)))
+
+
+def result_rows(event: ToolFinished, whose: str, spent_s: float, width: int) -> list[str]:
+    """What a tool gave, in short: its first line, and how much more there is. An error may take a few rows.
+
+    whose: the tool's name, where that is not clear from the row above.
+    """
+    first, *more = event.content.strip().split("\n")
+    said = f"{one_line(whose)}: " * bool(whose) + (one_line(first) or "(no output)")
+    notes = [f"{len(more)} more line{'s' * (len(more) > 1)}"] if more else []
+    if spent_s >= 1:
+        notes.append(f"{spent_s:.1f} s")
+    note = "".join(f" · {note}" for note in notes)
+    if not event.is_error:
+        return ["  └ " + fit(said, max(1, width - 4 - len(note))) + paint(note, "dim")]
+    rows = [paint(row, "red") for row in wrap(said, max(1, width - 4 - len(note)))[:ERROR_ROWS]]
+    rows[-1] += paint(note, "dim")
+    return ["  └ " + rows[0], *("    " + row for row in rows[1:])]
 
 
 def _shown(value: Any, width: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 from prompt_toolkit.input import Input, create_input
-from prompt_toolkit.input.typeahead import get_typeahead
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys as Key
 
@@ -70,6 +70,23 @@ def open_input() -> Input:
         return create_input()
     else:  # noqa: RET505  mypy checks one branch for each platform
         return TerminalInput()
+
+
+def keep_early(source: Input) -> None:
+    """Keeps what was typed before the terminal was in raw mode for the first prompt; call it as soon as it is.
+
+    Until then the system has turned Enter into a newline. Where one ends what was typed, it was Enter, and sends it;
+    several lines at once are rather a paste, which nobody wants to send line by line.
+    """
+    if sys.platform == "win32":
+        return
+    early: list[KeyPress] = []
+    while keys := source.read_keys():
+        early += keys
+    newlines = [place for place, key in enumerate(early) if key.key == Key.ControlJ]
+    if newlines == [len(early) - 1]:
+        early[-1] = KeyPress(Key.ControlM)
+    store_typeahead(source, early)
 
 
 class Typed:

@@ -93,6 +93,11 @@ class Live:
         self._gone = True
         os.close(self._fd)
 
+    def clear_row(self) -> None:
+        """Clears the cursor's row: keys that were typed before anyone read them were echoed there."""
+        if self._moving:
+            self._write("\r\x1b[K")
+
     def commit(self, rows: Sequence[str]) -> None:
         """Finished rows: above the region, or, where there is none, at the cursor."""
         self._painter.commit(rows)

@@ -1,5 +1,7 @@
 """The line on which the user types, between turns: prompt_toolkit's prompt with our keys."""
 
+import asyncio
+import signal
 import sys
 from collections.abc import Callable
 
@@ -53,6 +55,10 @@ class Prompt:
                 reserve_space_for_menu=0,
                 enable_suspend=True,
             )
+        if hasattr(signal, "SIGWINCH"):
+            self._session.app.terminal_size_polling_interval = (
+                None  # the signal tells, nothing needs to wake up
+            )
         self._session.default_buffer.on_text_changed += self._disarm
         self._session.app.after_render += self._after_render
 
@@ -64,7 +70,8 @@ class Prompt:
         self._armed = False
         self._calm_until = self._clock() + CALM_S if cancelled else float("-inf")
         if not self._moving:
-            self._rendered()  # that prompt is no application of ours, which would tell
+            # That prompt is no application of ours, which would tell; it is written before anything is awaited.
+            asyncio.get_running_loop().call_soon(self._rendered)
         while True:
             try:
                 return await self._session.prompt_async(

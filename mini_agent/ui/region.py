@@ -4,7 +4,7 @@ A row is text without control characters but styles (`text.paint`), narrower tha
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NewType, Protocol
 
 _SYNC, _UNSYNC = "\x1b[?2026h", "\x1b[?2026l"  # a terminal that knows it shows the frame in one piece
 _WRAP, _NO_WRAP = "\x1b[?7h", "\x1b[?7l"
@@ -17,11 +17,8 @@ _BLANK = "\x1b[K"
 _CLEAR = f"\x1b7{_BLANK}\x1b[B\x1b[J\x1b8"
 
 
-class Mark(NamedTuple):
-    """A place in the committed rows. `epoch` changes with the size of the screen."""
-
-    epoch: int
-    committed: int
+Mark = NewType("Mark", int)
+"""A place in the committed rows."""
 
 
 class Painter(Protocol):
@@ -64,15 +61,13 @@ class Region:
         self._painted: list[str] = []  # the region's rows on the screen
         self._queue: list[str] = []  # committed, not yet written
         self._committed = 0
-        self._above = 0  # rows above the cursor that are ours and surely still on the screen
+        self._above = 0  # rows above the cursor that surely are on the screen as they were written
         self._erase = 0
-        self._epoch = 0
         self._unknown = False  # after a resize nobody knows what the rows look like
 
     def resize(self, width: int, height: int) -> None:
         if (width, height) != (self._width, self._height):
             self._width, self._height = width, height
-            self._epoch += 1
             self._above = 0
             self._unknown = True
 
@@ -81,13 +76,13 @@ class Region:
         self._committed += len(rows)
 
     def mark(self) -> Mark:
-        return Mark(self._epoch, self._committed)
+        return Mark(self._committed)
 
     def erase_since(self, mark: Mark) -> bool:
-        rows = self._committed - mark.committed
+        rows = self._committed - mark
         queued = min(rows, len(self._queue))
         written = rows - queued
-        if written and (mark.epoch != self._epoch or written > self._above):
+        if written > self._above:
             return False
         del self._queue[len(self._queue) - queued :]
         self._committed -= rows
@@ -159,10 +154,10 @@ class Lines:
         self._committed += len(rows)
 
     def mark(self) -> Mark:
-        return Mark(0, self._committed)
+        return Mark(self._committed)
 
     def erase_since(self, mark: Mark) -> bool:
-        rows = self._committed - mark.committed
+        rows = self._committed - mark
         if rows > len(self._queue):
             return False
         del self._queue[len(self._queue) - rows :]

@@ -20,7 +20,7 @@ from mini_agent.core.permission import ApprovalRequest, Decision
 from mini_agent.ui import approval
 from mini_agent.ui.commands import COMMANDS, find, unknown
 from mini_agent.ui.flow import user_rows
-from mini_agent.ui.keys import Keys, Typed, open_input
+from mini_agent.ui.keys import Keys, Typed, keep_early, open_input
 from mini_agent.ui.live import Live, Stray, can_move
 from mini_agent.ui.ports import Facts, OpenSession, SessionPort
 from mini_agent.ui.prompt import Prompt
@@ -51,10 +51,10 @@ async def repl(
 class _Turn:
     """What belongs to one turn and dies with it."""
 
-    def __init__(self, view: View, keys: Keys, stopped: asyncio.Event) -> None:
+    def __init__(self, view: View, keys: Keys) -> None:
         self.view = view
         self.keys = keys
-        self.stopped = stopped
+        self.stopped = asyncio.Event()
         self.asking = asyncio.Lock()  # one question at a time
         self.sent = False  # whether the message went out
 
@@ -101,6 +101,7 @@ class _Repl:
         self._main = asyncio.current_task()
         try:
             with self._input.raw_mode(), self._signals():
+                keep_early(self._input)
                 self._hello()
                 while not self._leaving:
                     await self._step()
@@ -124,6 +125,7 @@ class _Repl:
 
     def _hello(self) -> None:
         facts = self._facts
+        self._live.clear_row()
         if facts.is_demo:
             key = facts.key_env or "DEEPSEEK_API_KEY"
             model = f"demo model (set {key} to use {key.removesuffix('_API_KEY').lower()})"
@@ -169,11 +171,8 @@ class _Repl:
 
     def _open(self) -> asyncio.Task[SessionPort]:
         if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open_session_task())
+            self._opening = asyncio.ensure_future(self._open_session(self._approve))
         return self._opening
-
-    async def _open_session_task(self) -> SessionPort:
-        return await self._open_session(self._approve)
 
     async def _session(self, turn: _Turn) -> SessionPort | None:
         """The session, or None where the user did not want to wait for it. Raises ConfigError."""
@@ -214,7 +213,6 @@ class _Repl:
 
     async def _run_turn(self, text: str) -> None:
         """One turn on the screen; afterwards the terminal is the prompt's again."""
-        stopped = asyncio.Event()
         view = View(self._live, streamed=self._facts.stream, clock=self._clock)
         keys = Keys(
             self._input,
@@ -224,7 +222,7 @@ class _Repl:
             closed=self._lost,
             clock=self._clock,
         )
-        turn = self._turn = _Turn(view, keys, stopped)
+        turn = self._turn = _Turn(view, keys)
         loop = asyncio.get_running_loop()
         stray = Stray(lambda line: loop.call_soon_threadsafe(view.stray, line))
         self._live.start(lambda: [*view.rows(), *self._typed.rows(self._live.width)])
@@ -275,8 +273,8 @@ class _Repl:
     # The way out
 
     def _lost(self) -> None:
-        """The terminal is gone."""
-        self._end(0)
+        """The terminal is gone: what SIGHUP says, too."""
+        self._end(128 + 1)
 
     def _end(self, code: int) -> None:
         if not self._leaving and self._main:

@@ -44,6 +44,7 @@ from mini_agent.ui.flow import (
     Waiting,
     call_row,
     describe,
+    result_rows,
     user_rows,
 )
 from mini_agent.ui.receipt import Receipt
@@ -287,19 +288,14 @@ class View:
 
     def _tool_finished(self, event: ToolFinished, now: float) -> None:
         tool = self._tools.pop(event.call_id, None)
-        spent = now - tool.began if tool else 0.0  # without the time of a question before it
+        spent_s = now - tool.began if tool else 0.0  # without the time of a question before it
         if not self._tools:
             self._do("working")
-        first, *more = event.content.strip().split("\n")
-        said = one_line(first) or "(no output)"
-        if event.call_id != self._last_call:
-            said = f"{one_line(event.name)}: {said}"
-        notes = [f"{len(more)} more line{'s' * (len(more) > 1)}"] if more else []
-        if spent >= 1:
-            notes.append(f"{spent:.1f} s")
-        note = "".join(f" · {note}" for note in notes)
-        said = fit(said, self._width(len(note) + 4))
-        rows = ["  └ " + (paint(said, "red") if event.is_error else said) + paint(note, "dim")]
+        if tool is None and event.call_id not in self._introduced:  # refused before it began
+            self._commit("tools", [call_row(event.name, {}, self._screen.width)])
+            self._last_call = event.call_id
+        whose = "" if event.call_id == self._last_call else event.name
+        rows = result_rows(event, whose, spent_s, self._screen.width)
         if event.detail and event.call_id not in self._introduced:
             rows += ["    " + row for row in diff_rows(event.detail, self._width(4), DETAIL_ROWS)]
         self._last_call = event.call_id

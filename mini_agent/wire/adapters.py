@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from mini_agent.core.messages import Request
 from mini_agent.core.profile import Api, Profile
-from mini_agent.wire import chat_completions
+from mini_agent.wire import chat_completions, messages, responses
 from mini_agent.wire.decoding import Decoder
 
 
@@ -23,4 +23,6 @@ def adapter(api: Api) -> Adapter:
 
 _ADAPTERS: dict[Api, Adapter] = {
     "chat": Adapter(chat_completions.encode, chat_completions.ChatDecoder),
+    "responses": Adapter(responses.encode, responses.ResponsesDecoder),
+    "messages": Adapter(messages.encode, messages.MessagesDecoder),
 }

@@ -3,7 +3,7 @@
 What is shown and what is kept are the same pieces, so that the text of the events adds up to that of the answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -20,9 +20,9 @@ from mini_agent.core.events import (
     StreamEvent,
     ToolCallDelta,
 )
-from mini_agent.core.messages import AnyBlock, Reasoning, Text, ToolCall, Usage
-from mini_agent.core.surrogates import join_surrogates
-from mini_agent.wire.loading import dumps, encodable, loads, loads_arguments
+from mini_agent.core.messages import AnyBlock, ToolCall, Usage
+from mini_agent.wire.loading import dumps, encodable, loads_arguments
+from mini_agent.wire.pieces import Call, Part, Pieces, key_of, word
 
 UNNAMED = "unnamed"
 """The name of a call that came without one: no provider takes an empty name back."""
@@ -42,120 +42,6 @@ class Origin(msgspec.Struct, frozen=True):
     started_t: float
 
 
-class _Pieces:
-    """Text that comes in pieces. Half a UTF-16 pair at the end of a piece waits for its other half."""
-
-    __slots__ = ("_half", "_parts", "size")
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._half = ""
-        self.size = 0
-
-    def add(self, piece: str) -> str:
-        """Takes a piece and gives what can be shown now."""
-        if self._half or not piece.isascii():
-            piece = self._half + piece
-            self._half = piece[-1] if "\ud800" <= piece[-1:] <= "\udbff" else ""
-            piece = join_surrogates(piece[:-1] if self._half else piece)
-        if piece:
-            self._parts.append(piece)
-            self.size += len(piece)
-        return piece
-
-    def end(self) -> str:
-        """What is left to show: U+FFFD for a half whose other half did not come."""
-        if not self._half:
-            return ""
-        self._half = ""
-        return self.add("\ufffd")
-
-    @property
-    def last(self) -> str:
-        """The end of it, at least a character where there is one."""
-        return self._parts[-1] if self._parts else ""
-
-    def __str__(self) -> str:
-        if len(self._parts) > 1:
-            self._parts = ["".join(self._parts)]
-        return self._parts[0] if self._parts else ""
-
-
-class _Part(_Pieces):
-    """A block of text or reasoning in the making, with the provider's seal on it."""
-
-    __slots__ = ("channel", "encrypted", "field", "id", "signature")
-
-    def __init__(self, channel: Channel) -> None:
-        super().__init__()
-        self.channel = channel
-        self.field: str | None = None
-        self.signature: str | None = None
-        self.encrypted: str | None = None
-        self.id: str | None = None
-
-    def block(self) -> AnyBlock | None:
-        """The block, None where there is nothing in it."""
-        if self.channel == "text":
-            return Text(str(self)) if self.size else None
-        if not (self.size or self.signature or self.encrypted):
-            return None
-        return Reasoning(str(self), self.field, self.signature, self.encrypted, self.id)
-
-
-class _Call:
-    """A tool call in the making. place: from 0, by first appearance. key: the provider's index, None where it gave none."""
-
-    __slots__ = ("arguments", "extra", "id", "key", "name", "place")
-
-    def __init__(self, place: int) -> None:
-        self.place = place
-        self.key: str | None = None
-        self.id = ""
-        self.name = ""
-        self.arguments = _Pieces()
-        self.extra: dict[str, Any] = {}
-
-    def rename(self, name: str) -> bool:
-        """Takes a name or a part of one; says whether it changed anything.
-
-        Some providers repeat the name with every delta, some split it, some send as much of it as they have. A part that
-        equals all that came before it counts as a repetition. Once arguments have come, the name is whole.
-        """
-        if not name or name == self.name or (self.name and self.arguments.size):
-            return False
-        self.name = name if name.startswith(self.name) else self.name + name
-        return True
-
-    def repeated_by(self, fragment: str) -> bool:
-        """Whether a fragment says complete arguments once more, as some do in their last chunk."""
-        return len(fragment) == self.arguments.size and fragment == str(self.arguments) and self._complete()
-
-    def ended_by(self, name: str, fragment: str) -> bool:
-        """Whether a delta that names a call, but gives no other id or index, begins another one."""
-        if not name or not self.arguments.size:
-            return False
-        if name != self.name:
-            return True
-        if not fragment.startswith("{") or self.is_placeholder():
-            return False
-        return self._complete() and not self.repeated_by(fragment)
-
-    def is_placeholder(self) -> bool:
-        """Whether the arguments are `{}`, which some send first and the real ones after it."""
-        return self.arguments.size == 2 and str(self.arguments) == "{}"
-
-    def _complete(self) -> bool:
-        """Whether the arguments are a JSON document as they stand."""
-        if not self.arguments.last.endswith("}"):
-            return False
-        try:
-            loads(str(self.arguments))
-        except ValueError:
-            return False
-        return True
-
-
 class Assembler:
     """Puts one attempt's answer together and collects its events.
 
@@ -172,13 +58,12 @@ class Assembler:
         self._t = origin.started_t
         self._begun = False
         self._events: list[StreamEvent] = []
-        self._parts: list[_Part | _Call] = []
-        self._by_place: dict[str, _Part] = {}
-        self._text: _Part | None = None
-        self._reasoning: _Part | None = None
-        self._calls: list[_Call] = []
-        self._by_key: dict[str, _Call] = {}
-        self._by_id: dict[str, _Call] = {}
+        self._parts: list[Part | Call] = []
+        self._by_place: dict[str, Part] = {}
+        self._last: dict[Channel, Part] = {}
+        self._calls: list[Call] = []
+        self._by_key: dict[str, Call] = {}
+        self._by_id: dict[str, Call] = {}
 
     def at(self, n: int, t: float) -> None:
         """The pieces that follow come from wire event number `n`, received at `t` (unix seconds)."""
@@ -191,23 +76,31 @@ class Assembler:
         self._events = []
         return events
 
-    def text(self, piece: str, place: str | None = None) -> None:
+    def text(self, piece: str, place: str = "text") -> None:
         """A piece of the answer's text. place: names its block where the protocol has several."""
-        part = self._text if place is None else self._by_place.get(place)
-        if part is None:
-            part = self._open("text", place)
-        if shown := part.add(piece):
+        if shown := self._part("text", place).add(piece):
             self._token("text", shown)
 
-    def reasoning(self, piece: str, field: str | None = None, place: str | None = None) -> None:
+    def reasoning(self, piece: str, field: str | None = None, place: str = "reasoning") -> None:
         """A piece of reasoning. field: the wire field it came in; the first one is kept. place: as for `text`."""
-        part = self._reasoning if place is None else self._by_place.get(place)
-        if part is None:
-            part = self._open("reasoning", place)
+        part = self._part("reasoning", place)
         if part.field is None:
             part.field = field
         if shown := part.add(piece):
             self._token("reasoning", shown)
+
+    def rest(self, place: str, whole: str, start: int = 0) -> str | None:
+        """What is still to be said of a block, all of which from `start` on is said once more and whole.
+
+        None where the pieces that came are not the beginning of it.
+        """
+        part = self._by_place.get(place)
+        return whole if part is None else part.rest(whole, start)
+
+    def size_of(self, place: str) -> int:
+        """Characters of a block of text or reasoning so far."""
+        part = self._by_place.get(place)
+        return 0 if part is None else part.size
 
     def seal(
         self,
@@ -274,40 +167,63 @@ class Assembler:
 
         arguments: a fragment of their JSON text, or the value itself. A delta that says nothing starts no call.
         """
-        key = _key(index)
-        own_id = _word(call_id)
-        own_name = _word(name)
+        key = key_of(index)
+        own_id = word(call_id)
+        own_name = word(name)
         fragment = arguments if isinstance(arguments, str) else "" if arguments is None else dumps(arguments)
         call = self._find(key, own_id, own_name, fragment)
         changed = call is None
         if call is None:
             if not (own_id or own_name or fragment):
                 return
-            call = _Call(len(self._calls))
+            call = Call(len(self._calls))
             self._calls.append(call)
             self._parts.append(call)
         if key is not None:
             call.key = key
             self._by_key[key] = call
-        if own_id and not call.id:
-            call.id = own_id
-            self._by_id[own_id] = call
-            changed = True
-        changed |= call.rename(own_name)
+        changed |= self._named(call, own_id, own_name)
         if extra:
             call.extra.update(encodable(extra))
         if fragment and call.is_placeholder():
-            call.arguments = _Pieces()
+            call.arguments = Pieces()
         elif call.repeated_by(fragment):
             fragment = ""
         shown = call.arguments.add(fragment)
         if shown or changed:
             self._delta(call, shown)
 
+    def fill_call(self, key: str, call_id: str, name: str, whole: str = "") -> None:
+        """What is missing of a call: its id, its name, and of its arguments, which are said once more and whole."""
+        call = self._by_key.get(key)
+        if call is None:
+            self.tool_call(key, call_id, name, whole)
+            return
+        changed = self._named(call, call_id, name)
+        shown = call.fill(whole) if whole else ""
+        if shown or changed:
+            self._delta(call, shown)
+
+    def arrange(self, places: Sequence[str]) -> None:
+        """Puts the blocks into an order that is known only at the end. places: of blocks, and keys of calls.
+
+        Text keeps its order, and so do reasoning and calls, because they were shown in it.
+        """
+        ranks = {place: rank for rank, place in enumerate(places)}
+        names = {id(part): name for name, part in (*self._by_place.items(), *self._by_key.items())}
+        least = [0, 0, 0]
+        ranked: list[tuple[int, Part | Call]] = []
+        rank = 0
+        for part in self._parts:
+            kind = _rank(part)
+            rank = least[kind] = max(least[kind], ranks.get(names.get(id(part), ""), rank))
+            ranked.append((rank, part))
+        self._parts = [part for _, part in sorted(ranked, key=lambda pair: pair[0])]
+
     def end(self) -> None:
         """Lets go of what was held back. More may still follow."""
         for part in self._parts:
-            if isinstance(part, _Part) and (left := part.end()):
+            if isinstance(part, Part) and (left := part.end()):
                 self._token(part.channel, left)
         for call in self._calls:
             if left := call.arguments.end():
@@ -319,7 +235,7 @@ class Assembler:
         if self._order == "canonical":
             parts = sorted(parts, key=_rank)
         calls = {id(call): block for call, block in zip(self._calls, self._call_blocks(), strict=True)}
-        blocks = (part.block() if isinstance(part, _Part) else calls[id(part)] for part in parts)
+        blocks = (part.block() if isinstance(part, Part) else calls[id(part)] for part in parts)
         return tuple(block for block in blocks if block is not None)
 
     def _call_blocks(self) -> list[ToolCall]:
@@ -364,7 +280,7 @@ class Assembler:
         }
         return ", ".join(f"{what}: {count}" for what, count in counts.items() if count) or "nothing"
 
-    def _find(self, key: str | None, call_id: str, name: str, fragment: str) -> _Call | None:
+    def _find(self, key: str | None, call_id: str, name: str, fragment: str) -> Call | None:
         """The call that a delta goes on with, None for a new one.
 
         An id tells calls apart better than an index: some give all calls the index 0, some give none. A delta without an
@@ -387,18 +303,35 @@ class Assembler:
             return call
         return None if call.ended_by(name, fragment) else call
 
-    def _size(self, channel: Channel) -> int:
-        return sum(part.size for part in self._parts if isinstance(part, _Part) and part.channel == channel)
+    def _named(self, call: Call, call_id: str, name: str) -> bool:
+        """Takes an id and a name, or a part of one; says whether anything is new."""
+        new = bool(call_id) and not call.id
+        if new:
+            call.id = call_id
+            self._by_id[call_id] = call
+        return call.rename(name) or new
 
-    def _open(self, channel: Channel, place: str | None) -> _Part:
-        part = _Part(channel)
+    def _size(self, channel: Channel) -> int:
+        return sum(part.size for part in self._parts if isinstance(part, Part) and part.channel == channel)
+
+    def _part(self, channel: Channel, place: str) -> Part:
+        """The block that a piece is added to.
+
+        A block behind which more was shown already is not gone on with, so that the answer reads as it was shown.
+        """
+        part, last = self._by_place.get(place), self._last.get(channel)
+        if part is None or part is not last:
+            if last is not None and (left := last.end()):
+                self._token(channel, left)
+            if part is None or (last is not None and last.size and last.number > part.number):
+                part = self._open(channel, place)
+            self._last[channel] = part
+        return part
+
+    def _open(self, channel: Channel, place: str) -> Part:
+        part = Part(channel, len(self._parts))
         self._parts.append(part)
-        if place is not None:
-            self._by_place[place] = part
-        elif channel == "text":
-            self._text = part
-        else:
-            self._reasoning = part
+        self._by_place[place] = part
         return part
 
     def _stamp(self) -> dict[str, Any]:
@@ -418,7 +351,7 @@ class Assembler:
             )
         )
 
-    def _delta(self, call: _Call, fragment: str) -> None:
+    def _delta(self, call: Call, fragment: str) -> None:
         if fragment and not self._begun:
             self._begin()
         self._events.append(
@@ -447,24 +380,8 @@ class Assembler:
         )
 
 
-def _rank(part: _Part | _Call) -> int:
+def _rank(part: Part | Call) -> int:
     """Reasoning, text, calls."""
-    if isinstance(part, _Call):
+    if isinstance(part, Call):
         return 2
     return 1 if part.channel == "text" else 0
-
-
-def _key(index: object) -> str | None:
-    """A provider's index, whatever type it has; only ever compared, so that it may begin at one."""
-    if isinstance(index, float) and index.is_integer():
-        index = int(index)
-    if isinstance(index, int) and not isinstance(index, bool):
-        return str(index)
-    return index.strip() or None if isinstance(index, str) else None
-
-
-def _word(value: object) -> str:
-    """An id or a name; of another type at worst."""
-    if isinstance(value, str):
-        return join_surrogates(value)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""

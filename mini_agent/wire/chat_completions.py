@@ -5,31 +5,22 @@ of another type is skipped, and only what could make an answer silently shorter 
 one go through the same code (product W6).
 """
 
-from typing import Any, ClassVar
+from itertools import groupby
+from typing import Any
 
-from mini_agent.core.errors import ErrorKind
-from mini_agent.core.messages import StopReason
+from mini_agent.core.events import StreamEvent
+from mini_agent.core.messages import Response
 from mini_agent.core.profile import Profile
 from mini_agent.core.surrogates import join_surrogates
 from mini_agent.wire.assembly import Origin
-from mini_agent.wire.chat_request import encode
-from mini_agent.wire.decoding import Decoder, bare, mapping, string
+from mini_agent.wire.chat_request import REASONING_DETAILS, encode
+from mini_agent.wire.decoding import Decoder, mapping, string
 from mini_agent.wire.failures import failure_inside
-from mini_agent.wire.loading import encodable
+from mini_agent.wire.framing import ServerSentEvent
+from mini_agent.wire.loading import dumps, encodable
 from mini_agent.wire.think_tags import ThinkTags
 
 __all__ = ["ChatDecoder", "encode"]
-
-_STOP_REASONS: dict[str, StopReason] = {
-    "stop": "end_turn",
-    "tool_calls": "tool_use",
-    "function_call": "tool_use",
-    "length": "max_tokens",
-    "content_filter": "content_filter",
-    "sensitive": "content_filter",
-    "refusal": "refusal",
-    "model_context_window_exceeded": "context_overflow",
-}
 
 _KEYS_BEHIND = frozenset({"refusal", "tool_calls", "function_call"})
 _CALL_KEYS = frozenset({"index", "id", "type", "function"})
@@ -40,20 +31,39 @@ class ChatDecoder(Decoder):
 
     WHAT = "chat completion"
     ORDER = "canonical"
-    BROKEN_OFF: ClassVar[dict[str, ErrorKind]] = {
-        "insufficient_system_resource": "overloaded",
-        "error": "provider",
-        "network_error": "provider",
-    }
 
     def __init__(self, profile: Profile, origin: Origin) -> None:
         super().__init__(profile, origin)
-        self._reasoning_fields = (*profile.reasoning_fields, "reasoning_details")
+        self._reasoning_fields = (*profile.reasoning_fields, REASONING_DETAILS)
         self._reasoning_keys = frozenset(self._reasoning_fields)
         self._tags = ThinkTags(self._assembler)
         self._choice_index: object = None
         self._deltas = False
-        self._refused = False
+        self._details: list[dict[str, Any]] | None = [] if profile.echo_field == REASONING_DETAILS else None
+        self._usage_paths = [path.split(".") for path in profile.usage_paths if path != "usage"]
+        self._end_events = profile.end_events
+        if profile.end_events:  # asked once: a question more for every event costs a tenth of the whole
+            self.decode = self._decode_named  # type: ignore[method-assign]  # the rest of the class is the same
+        self._end_when = [(path.split("."), value) for path, value in profile.end_when.items()]
+
+    def close(self) -> Response:
+        """As for `Decoder`."""
+        if self._details:
+            details = dumps(encodable(_joined(self._details)))
+            self._assembler.seal(REASONING_DETAILS, field=REASONING_DETAILS, encrypted=details)
+        return super().close()
+
+    def _decode_named(
+        self, event: ServerSentEvent, n: int, t: float, *, at_end: bool = False
+    ) -> list[StreamEvent]:
+        """`decode` where the profile ends streams by an event's name: such a one holds a last payload, or anything."""
+        if event.event not in self._end_events:
+            return super().decode(event, n, t, at_end=at_end)
+        if not event.data.lstrip().startswith("{"):
+            event = ServerSentEvent(event.event)
+        events = super().decode(event, n, t, at_end=at_end)
+        self._end()
+        return events + self._assembler.take()
 
     def _check(self, payload: dict[str, Any]) -> None:
         """What has choices is an answer, whatever it calls itself."""
@@ -71,9 +81,13 @@ class ChatDecoder(Decoder):
                 if isinstance(choice, dict):
                     self._choice(choice)
         usage = payload.get("usage")
+        if self._usage_paths and not isinstance(usage, dict):
+            usage = next(filter(None, (_at(payload, path) for path in self._usage_paths)), None)
         if isinstance(usage, dict):
             self._recognised = True
             self._tokens(usage)
+        if self._end_when and any(_at(payload, path) == value for path, value in self._end_when):
+            self._end()
 
     def _choice(self, choice: dict[str, Any]) -> None:
         """One choice of a chunk. Of several answers side by side, the one that appears first is the answer."""
@@ -130,6 +144,9 @@ class ChatDecoder(Decoder):
 
     def _reasoning(self, piece: dict[str, Any]) -> None:
         """The first field that holds some, because there are providers that send the same under two names."""
+        details = piece.get(REASONING_DETAILS)
+        if self._details is not None and isinstance(details, list):
+            self._details += (detail for detail in details if isinstance(detail, dict))
         for field in self._reasoning_fields:
             if text := _flat(piece.get(field)):
                 self._assembler.reasoning(text, field)
@@ -177,26 +194,19 @@ class ChatDecoder(Decoder):
     def _tokens(self, usage: dict[str, Any]) -> None:
         read = mapping(usage.get("prompt_tokens_details"))
         written = mapping(usage.get("completion_tokens_details"))
+        output, reasoning = usage.get("completion_tokens"), written.get("reasoning_tokens")
         self._count(
             input_tokens=usage.get("prompt_tokens"),
-            output_tokens=usage.get("completion_tokens"),
-            cached_tokens=usage.get("prompt_cache_hit_tokens"),
-            reasoning_tokens=written.get("reasoning_tokens"),
+            output_tokens=_with(reasoning, output, usage),
+            cached_tokens=usage.get("prompt_cache_hit_tokens", usage.get("cached_tokens")),
+            cache_write_tokens=read.get("cache_write_tokens"),
+            reasoning_tokens=reasoning,
         )
         self._count(cached_tokens=read.get("cached_tokens"))
 
     def _let_go(self) -> None:
         self._tags.end()
         super()._let_go()
-
-    def _stop_reason(self) -> StopReason:
-        """What the calls say counts more than the provider's word, which is wrong often enough."""
-        reason = _STOP_REASONS.get(bare(self._finish_reason or "stop"), "other")
-        if self._assembler.has_calls:
-            return "tool_use" if reason in ("end_turn", "other") else reason
-        if self._refused and reason == "end_turn":
-            return "refusal"
-        return "end_turn" if reason == "tool_use" else reason
 
 
 def _flat(value: object) -> str:
@@ -207,3 +217,45 @@ def _flat(value: object) -> str:
         return ""
     texts = (part.get("text") or part.get("summary") for part in value if isinstance(part, dict))
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def _with(reasoning: object, output: object, usage: dict[str, Any]) -> object:
+    """The output with the reasoning in it. Some leave it out (xAI), which their total shows."""
+    read, total = usage.get("prompt_tokens"), usage.get("total_tokens")
+    if isinstance(reasoning, int) and isinstance(output, int) and isinstance(read, int) and reasoning:
+        return output + reasoning if total == read + output + reasoning else output
+    return output
+
+
+def _at(payload: object, path: list[str]) -> object:
+    """What lies at the end of a path of names and places, None where it breaks off."""
+    for name in path:
+        if isinstance(payload, dict):
+            payload = payload.get(name)
+        elif isinstance(payload, list) and name.isdigit() and int(name) < len(payload):
+            payload = payload[int(name)]
+        else:
+            return None
+    return payload
+
+
+def _joined(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A sequence of `reasoning_details` as it was before it was cut into deltas.
+
+    Neighbours of one type and index are pieces of one entry: text and summary go on, the rest is said once. What is
+    encrypted is whole.
+    """
+    joined: list[dict[str, Any]] = []
+    for (kind, _), group in groupby(details, lambda one: (one.get("type"), one.get("index"))):
+        pieces = list(group)
+        if kind == "reasoning.encrypted":
+            joined += pieces
+            continue
+        entry: dict[str, Any] = {}
+        for piece in pieces:
+            entry.update((name, value) for name, value in piece.items() if value is not None)
+        for name in ("text", "summary"):
+            if name in entry:
+                entry[name] = "".join(text for piece in pieces if isinstance(text := piece.get(name), str))
+        joined.append(entry)
+    return joined

@@ -1,7 +1,6 @@
 """The chat-completions family, outwards: a `Request` to the body of a POST; no I/O."""
 
 import base64
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +16,11 @@ from mini_agent.core.messages import (
     ToolResult,
 )
 from mini_agent.core.profile import Profile
-from mini_agent.wire.shaping import shaped
+from mini_agent.wire.outgoing import clean_name, echoed, json_text
+from mini_agent.wire.shaping import call_id, shaped
+
+REASONING_DETAILS = "reasoning_details"
+"""The field of reasoning that goes back as the sequence it came in, not as text; `encrypted` holds its JSON text."""
 
 
 def encode(request: Request, profile: Profile, without: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -47,41 +50,25 @@ def _messages(request: Request, profile: Profile) -> list[dict[str, Any]]:
     encoded: list[dict[str, Any]] = []
     if request.system:
         encoded.append({"role": profile.system_role, "content": request.system})
-    echoed = _echoed(request.messages, profile)
+    wanted = echoed(request.messages, profile)
     for place, message in enumerate(request.messages):
         match message.role:
             case "user":
+                if profile.bridge and encoded and encoded[-1]["role"] == "tool":
+                    encoded.append({"role": "assistant", "content": profile.bridge})
                 encoded.append({"role": "user", "content": _content(message)})
             case "assistant":
-                encoded.append(_assistant(message, profile.echo_field if place in echoed else None))
+                encoded.append(_assistant(message, profile, echoed=place in wanted))
             case "tool":
                 encoded.extend(
-                    {"role": "tool", "tool_call_id": result.call_id, "content": _result(result)}
+                    {
+                        "role": "tool",
+                        "tool_call_id": call_id(result.call_id, profile),
+                        "content": _result(result),
+                    }
                     for result in message.tool_results
                 )
     return encoded
-
-
-def _echoed(messages: Sequence[Message], profile: Profile) -> set[int]:
-    """The places of the messages whose reasoning goes back.
-
-    DeepSeek wants it of every assistant message of a user's turn in which a tool was called, the last answer included, then
-    and in all later turns; elsewhere it ignores it.
-    """
-    assistants = {place for place, message in enumerate(messages) if message.role == "assistant"}
-    if profile.echo_reasoning == "always":
-        return assistants
-    if profile.echo_reasoning == "never":
-        return set()
-    turn = 0
-    turns: list[int] = []
-    with_calls: set[int] = set()
-    for message in messages:
-        turn += message.role == "user"
-        turns.append(turn)
-        if message.tool_calls:
-            with_calls.add(turn)
-    return {place for place in assistants if turns[place] in with_calls}
 
 
 def _result(result: ToolResult) -> str:
@@ -102,21 +89,28 @@ def _content(message: Message) -> str | list[dict[str, Any]]:
     return parts
 
 
-def _assistant(message: Message, echo_field: str | None) -> dict[str, Any]:
+def _assistant(message: Message, profile: Profile, *, echoed: bool) -> dict[str, Any]:
     encoded: dict[str, Any] = {"role": "assistant", "content": message.text or None}
-    reasoning = "".join(block.text for block in message.blocks if isinstance(block, Reasoning))
-    if echo_field and reasoning:
-        encoded[echo_field] = reasoning
+    if echoed and (thought := _thought(message, profile)) is not None:
+        encoded[profile.echo_field] = thought
     if message.tool_calls:
-        encoded["tool_calls"] = [_call(call) for call in message.tool_calls]
+        encoded["tool_calls"] = [_call(call, profile) for call in message.tool_calls]
     return encoded
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    arguments = msgspec.json.encode(call.arguments).decode()
+def _thought(message: Message, profile: Profile) -> str | list[Any] | None:
+    """What goes back of a message's reasoning."""
+    blocks = [block for block in message.blocks if isinstance(block, Reasoning)]
+    if profile.echo_field == REASONING_DETAILS:
+        kept = (block.encrypted for block in blocks if block.field == REASONING_DETAILS)
+        return [detail for text in kept if text for detail in msgspec.json.decode(text)] or None
+    return "".join(block.text for block in blocks) or profile.echo_missing
+
+
+def _call(call: ToolCall, profile: Profile) -> dict[str, Any]:
     return {
-        **call.extra,
-        "id": call.id,
+        **(call.extra if profile.echo_extra else {}),
+        "id": call_id(call.id, profile),
         "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
+        "function": {"name": clean_name(call.name), "arguments": json_text(call.arguments)},
     }

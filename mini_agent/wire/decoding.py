@@ -20,12 +20,33 @@ from mini_agent.wire.loading import encodable, loads
 SIGNS_OF_LIFE = frozenset({"ping", "heartbeat", "keepalive", "keep-alive"})
 _COUNT_LIMIT = 2**53
 
+STOP_REASONS: dict[str, StopReason] = {
+    "stop": "end_turn",
+    "end_turn": "end_turn",
+    "stop_sequence": "end_turn",
+    "completed": "end_turn",
+    "tool_calls": "tool_use",
+    "tool_use": "tool_use",
+    "function_call": "tool_use",
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+    "model_length": "context_overflow",
+    "model_context_window_exceeded": "context_overflow",
+}
+"""What finish reasons mean. One table, because gateways between two families let the words of the other one through."""
+
 
 class Decoder(ABC):
     """One attempt's answer, from its server-sent events or from its one document.
 
     Give it every event; stop at `ended` or at `failure`. `close` gives the answer, or raises what is wrong with it.
-    A subclass reads payloads and sets `_finish_reason`, `_id`, `_model` and, for what is whole without one, `_whole`.
+    A subclass reads payloads and sets `_finish_reason`, `_id`, `_model`, `_refused` and, for what is whole without a finish
+    reason, `_whole`.
     """
 
     WHAT: ClassVar[str]
@@ -33,7 +54,11 @@ class Decoder(ABC):
 
     ORDER: ClassVar[Order] = "appearance"
 
-    BROKEN_OFF: ClassVar[dict[str, ErrorKind]] = {}
+    BROKEN_OFF: ClassVar[dict[str, ErrorKind]] = {
+        "insufficient_system_resource": "overloaded",
+        "error": "provider",
+        "network_error": "provider",
+    }
     """Finish reasons by which a provider says that it broke the answer off: nothing of it is complete."""
 
     def __init__(self, profile: Profile, origin: Origin) -> None:
@@ -48,6 +73,7 @@ class Decoder(ABC):
         self._finish_reason: str | None = None
         self._at_end = False
         self._whole = False
+        self._refused = False
         self._usage: dict[str, int] = {}
         self._id = ""
         self._model = ""
@@ -91,7 +117,7 @@ class Decoder(ABC):
         if event.event != "message":
             if event.event == "error":
                 raise failure_inside(_loaded(data))
-            if event.event in SIGNS_OF_LIFE:
+            if event.event in SIGNS_OF_LIFE and not _holds_more(data):
                 return []
         if not stripped:
             return []
@@ -105,6 +131,8 @@ class Decoder(ABC):
                 self._payload(one, event.event)
                 if not self._recognised and not self._stray and string(one.get("type")) not in SIGNS_OF_LIFE:
                     self._stray = data
+        if self.finished:
+            self._let_go()  # of what came behind the finish reason, too
         return self._assembler.take()
 
     def close(self) -> Response:
@@ -132,9 +160,14 @@ class Decoder(ABC):
     def _payload(self, payload: dict[str, Any], name: str) -> None:
         """One decoded event, and its name in the stream. Sets `_recognised` where it is of this family."""
 
-    @abstractmethod
     def _stop_reason(self) -> StopReason:
-        """Why the answer ended; asked once it has."""
+        """Why the answer ended. What the calls say counts more than the provider's word, which is wrong often enough."""
+        reason = STOP_REASONS.get(bare(self._finish_reason or "stop"), "other")
+        if self._assembler.has_calls:
+            return "tool_use" if reason in ("end_turn", "other") else reason
+        if self._refused and reason == "end_turn":
+            return "refusal"
+        return "end_turn" if reason == "tool_use" else reason
 
     def _check(self, payload: dict[str, Any]) -> None:
         """Raises the error that a payload holds, in whatever family."""
@@ -152,9 +185,9 @@ class Decoder(ABC):
 
     def _count(self, **counts: object) -> None:
         """Numbers of the usage. The last one wins, field by field: some report often, and not always all of it."""
-        for name, value in counts.items():
-            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _COUNT_LIMIT:
-                self._usage[name] = value
+        self._usage.update(
+            (name, value) for name, given in counts.items() if (value := count(given)) is not None
+        )
 
     def _undecodable(self, data: str, n: int, t: float, error: ValueError) -> list[StreamEvent]:
         """An event that is no JSON. Before the finish reason it may have held a part of the answer (W3)."""
@@ -193,9 +226,20 @@ def mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def count(value: object) -> int | None:
+    """A number of tokens; None for anything else."""
+    return value if type(value) is int and 0 <= value < _COUNT_LIMIT else None
+
+
 def bare(reason: str) -> str:
     """A finish reason to look up; some write it in capitals."""
     return reason.strip().lower()
+
+
+def _holds_more(data: str) -> bool:
+    """Whether an event that is named as a sign of life says by its type that it is something else."""
+    kind = string(mapping(_loaded(data)).get("type"))
+    return bool(kind) and kind not in SIGNS_OF_LIFE
 
 
 def _loaded(data: str) -> Any:

@@ -6,7 +6,7 @@ Error bodies come in every shape; whatever comes, the result has a readable mess
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ _KINDS: Mapping[str, ErrorKind] = {
     "billing_error": "quota",
     "billing_hard_limit_reached": "quota",
     "usage_limit_reached": "quota",
+    "usage_not_included": "quota",
     "invalid_api_key": "auth",
     "authentication_error": "auth",
     "permission_error": "auth",
@@ -37,7 +38,10 @@ _KINDS: Mapping[str, ErrorKind] = {
     "too_many_requests": "rate_limit",
     "overloaded": "overloaded",
     "overloaded_error": "overloaded",
+    "server_is_overloaded": "overloaded",
+    "slow_down": "overloaded",
     "invalid_request_error": "bad_request",
+    "invalid_prompt": "bad_request",
     "not_found_error": "bad_request",
 }
 
@@ -55,12 +59,25 @@ _RETRYABLE_KINDS = frozenset({"rate_limit", "overloaded"})
 _FINAL_KINDS = frozenset({"quota", "auth", "context_overflow", "too_large", "bad_request"})
 
 
+_SPAN = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])",
+    re.IGNORECASE,
+)
+_WAIT = re.compile(rf"\b(?:try again|retry) (?:in|after) (?:about )?((?:{_SPAN.pattern}\s*)+)", re.IGNORECASE)
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
 class _Said(NamedTuple):
-    """What an error body says: one line of text, and its code and type where it has them."""
+    """What an error body says: one line of text, and its code and type where it has them.
+
+    renewed_in_s, renewed_t: when a spent quota is renewed, in seconds from now or in unix seconds.
+    """
 
     message: str
     code: str | None
     type: str | None
+    renewed_in_s: float | None = None
+    renewed_t: float | None = None
 
 
 def failure(
@@ -75,7 +92,9 @@ def failure(
     said = _read(text)
     message = f"HTTP {status}: {said.message}" if said.message else f"HTTP {status} with an empty body"
     if 300 <= status < 400:
-        message = f"HTTP {status}: moved to {shown(headers.get('location', 'nowhere'))}; redirects are not followed"
+        message = (
+            f"HTTP {status}: moved to {shown(headers.get('location', 'nowhere'))}; redirects are not followed"
+        )
     return _error(
         said._replace(message=message), status, headers=headers, body=text, now=now, key_env=key_env
     )
@@ -127,10 +146,10 @@ def _error(
         headers=headers,
         code=said.code,
         provider_type=said.type,
-        retry_after_s=retry_after(headers, now),
+        retry_after_s=_first(retry_after(headers, now), said.renewed_in_s, wait_named(said.message)),
         veto={"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower()),
         body=body[:DETAIL_LIMIT],
-        hint=_hint(kind, status, key_env),
+        hint=_hint(kind, status, key_env, _renewal(said)),
     )
 
 
@@ -148,11 +167,11 @@ def _kind(said: _Said, status: int | None) -> ErrorKind:
     )
 
 
-def _hint(kind: ErrorKind, status: int | None, key_env: Sequence[str]) -> str | None:
+def _hint(kind: ErrorKind, status: int | None, key_env: Sequence[str], renewal: str) -> str | None:
     if kind == "auth":
         return f"Check the key in {' or '.join(key_env)}." if key_env else "Check the key."
     if kind == "quota":
-        return "The account's balance or quota is used up: top it up, or choose another model."
+        return f"The account's balance or quota is used up{renewal}: top it up, or choose another model."
     if status == 404:
         return "Check the model's name and the base URL."
     return None
@@ -180,10 +199,48 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return None
 
 
-def _number(value: str | None) -> float | None:
+def wait_named(text: str) -> float | None:
+    """Seconds that a message asks to wait: "try again in 1.2s", "in 6ms", "in 1m12.5s", "retry after 20 seconds".
+
+    Some providers name the time nowhere else (product R4). None where there is none.
+    """
+    match = _WAIT.search(text)
+    if match is None:
+        return None
+    spans = _SPAN.findall(match[1].lower())
+    return _number(
+        sum(
+            float(number) * (0.001 if unit.startswith(("ms", "mil")) else _UNITS[unit[0]])
+            for number, unit in spans
+        )
+    )
+
+
+def _renewal(said: _Said) -> str:
+    """When a quota is renewed, in words that go on with a sentence; "" where it was not said."""
+    seconds = said.renewed_in_s
+    if seconds is not None:
+        return f" for {seconds / 3600:.1f} h" if seconds >= 3600 else f" for {seconds / 60:.0f} min"
     try:
-        number = float(value or "")
-    except ValueError:
+        return (
+            ""
+            if said.renewed_t is None
+            else f" until {datetime.fromtimestamp(said.renewed_t, UTC):%Y-%m-%d %H:%M} UTC"
+        )
+    except (ValueError, OverflowError, OSError):
+        return ""  # a time that no calendar has
+
+
+def _first(*waits: float | None) -> float | None:
+    return next((wait for wait in waits if wait is not None), None)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) and number >= 0 else None
 
@@ -217,6 +274,8 @@ def _said(payload: object) -> _Said:
         _line(message),
         str(code) if isinstance(code, str | int) and not isinstance(code, bool) and code != "" else None,
         kind if isinstance(kind, str) and kind != "error" else None,
+        _number(payload.get("resets_in_seconds")),
+        _number(payload.get("resets_at")),
     )
 
 

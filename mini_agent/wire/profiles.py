@@ -1,6 +1,6 @@
 """The vendors that ship with the program, and how an endpoint's address is made from what the user gave.
 
-A new vendor is a new table in `profiles.toml` and a test that streams its own shape; no code.
+A new vendor is a new table in `profiles.toml` and a test that streams its own shape; no code (docs/vendors.md).
 """
 
 import re
@@ -14,6 +14,7 @@ import msgspec
 
 from mini_agent.core.errors import ConfigError
 from mini_agent.core.profile import Api, Profile
+from mini_agent.wire.shaping import merged
 
 _PATHS: dict[Api, str] = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
 
@@ -25,33 +26,59 @@ def shipped() -> dict[str, Profile]:
 
 
 def profile(name: str, table: Mapping[str, Any], base: Profile | None = None) -> Profile:
-    """A profile from its table; what the table leaves out is as in `base`. Raises msgspec.ValidationError."""
+    """A profile from its table. Where there is a `base`, tables are merged with its own, the rest stands in its place.
+
+    Raises msgspec.ValidationError, TypeError for what is no table.
+    """
     known = {} if base is None else msgspec.to_builtins(base)
-    return msgspec.convert({**known, **table, "name": name}, Profile)
+    made = msgspec.convert({**merged(known, {**table}), "name": name}, Profile)
+    for api in made.families:
+        _speaking(made, api)
+    return made
 
 
 def speaking(profile: Profile, api: Api) -> Profile:
     """The profile for another family that the vendor speaks. Raises ConfigError where it is not known to."""
     if api == profile.api:
         return profile
-    base_url = profile.base_urls.get(api)
-    if base_url is None and profile.base_url:
+    if api not in profile.families and profile.base_url:
         raise ConfigError(f"profile {profile.name} is not known to speak {api}: give --base-url as well")
-    return msgspec.structs.replace(profile, api=api, base_url=base_url or "")
+    return _speaking(profile, api)
+
+
+def _speaking(profile: Profile, api: Api) -> Profile:
+    """The profile with what differs in that family. Raises msgspec.ValidationError."""
+    other = profile.families.get(api, {})
+    try:
+        return msgspec.convert({**msgspec.to_builtins(profile), **other, "api": api}, Profile)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"families.{api}: {error}") from None
 
 
 def owner(base_url: str, profiles: Mapping[str, Profile]) -> Profile | None:
     """The profile whose own host `base_url` points to."""
-    host = _parsed(base_url).hostname or ""
-    return next((profile for profile in profiles.values() if host in profile.hosts), None)
+    hosts = _hosts(_parsed(base_url))
+    return next((profile for profile in profiles.values() if not hosts.isdisjoint(profile.hosts)), None)
 
 
 def at(profile: Profile, base_url: str) -> Profile:
-    """The profile at another address. A bare host of the vendor's own gets the path that its base URL has."""
+    """The profile at another address, with what its family wants there.
+
+    A host of the vendor's own gets the path that its base URL has, where the address ends before it (no `/v1`).
+    """
+    profile = _speaking(profile, profile.api)
     given, own = _parsed(base_url), _parsed(profile.base_url)
-    if given.path in ("", "/") and given.hostname in profile.hosts:
+    if not _hosts(given).isdisjoint(profile.hosts) and own.path.startswith(given.path.rstrip("/") + "/"):
         base_url = urlunsplit(given._replace(path=own.path))
     return msgspec.structs.replace(profile, base_url=base_url)
+
+
+def _hosts(parts: SplitResult) -> set[str]:
+    """The names by which a profile may claim an address: its host, and its host with the port that is given."""
+    host = parts.hostname or ""
+    if ":" in host:
+        host = f"[{host}]"
+    return {host} if parts.port is None else {host, f"{host}:{parts.port}"}
 
 
 def shown(url: str) -> str:

@@ -1,6 +1,7 @@
 """The last step of every request body: what one vendor wants on top of its family, as its profile says (product W8)."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 from mini_agent.core.messages import Request
@@ -14,8 +15,7 @@ def shaped(
 
     without: top-level fields that this attempt leaves out, by our name or the vendor's.
     """
-    if request.effort is not None:
-        body = merged(body, profile.effort.get(request.effort, {}))
+    body = merged(body, profile.effort.get(request.effort or "default", {}))
     body = merged(body, profile.extra_body)
     left_out = without.union(profile.refuses)
     return {
@@ -32,3 +32,11 @@ def merged(body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
         mine = result.get(name)
         result[name] = merged(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
     return result
+
+
+def call_id(given: str, profile: Profile) -> str:
+    """A call's id as the vendor takes it: the given one, or one made from it, so that call and result agree."""
+    size = profile.call_id_chars
+    if size is None or (len(given) == size and given.isascii() and given.isalnum()):
+        return given
+    return sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:size]

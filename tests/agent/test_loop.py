@@ -64,7 +64,7 @@ class Echo(Tool[Say]):
         if arguments.text == "exit":
             raise SystemExit(3)
         if arguments.text == "mute":
-            raise Mute
+            raise MuteError
         if arguments.text == "number":
             return ToolResult(12)
         if arguments.text == "surrogate":
@@ -81,7 +81,7 @@ class Echo(Tool[Say]):
         return ToolResult(arguments.text, detail="shown")
 
 
-class Mute(Exception):
+class MuteError(Exception):
     def __str__(self):
         raise ValueError("no words")
 

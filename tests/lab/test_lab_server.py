@@ -4,13 +4,13 @@ import asyncio
 import http.client
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from deepseek_stream import ARGUMENTS, CHUNKS, REASONING, TEXT, UNSTREAMED, streamed
+from lab_client import connected, post, posted
 
 from mini_agent.core.answers import Answer, ReasoningPiece, TextPiece, call_pieces
 from mini_agent.core.messages import Usage
@@ -41,44 +41,6 @@ ANSWER = Answer(
 )
 LONG_S = 60
 """A pause no test waits out."""
-
-
-def posted(body: Any, *, headers: str = "") -> bytes:
-    """A request as bytes."""
-    data = json.dumps(body).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: lab\r\ncontent-length: {len(data)}\r\n{headers}\r\n"
-    return head.encode() + data
-
-
-class Client:
-    """One raw connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    async def ask(self, data: bytes | None = None) -> bytes:
-        """Sends a request; returns the head of the reply, without its blank line."""
-        self.writer.write(posted({}) if data is None else data)
-        return (await self.reader.readuntil(b"\r\n\r\n"))[:-4]
-
-    async def leave(self) -> None:
-        self.writer.close()
-        await self.writer.wait_closed()
-
-
-@asynccontextmanager
-async def connected(lab: LabServer) -> AsyncIterator[Client]:
-    client = Client(*await asyncio.open_connection("127.0.0.1", lab.port))
-    try:
-        yield client
-    finally:
-        client.writer.transport.abort()
-
-
-async def post(lab: LabServer, body: Any = None) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False) as client:
-        return await client.post(f"{lab.base_url}/chat/completions", json=body or {})
 
 
 def events(text: str) -> list[Any]:
@@ -364,7 +326,11 @@ async def test_without_a_script_the_demo_model_answers() -> None:
         third = (await post(lab, body)).json()["choices"][0]["message"]
         assert "did not work" in third["content"]
         async with httpx.AsyncClient(trust_env=False) as client:
-            assert (await client.get(f"{lab.base_url}/models")).status_code == 404
+            models = (await client.get(f"{lab.base_url}/models")).json()
+            assert [model["id"] for model in models["data"]] == ["lab"]
+            nothing = await client.get(f"{lab.base_url}/else")
+            assert nothing.status_code == 404
+            assert "GET /models" in nothing.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

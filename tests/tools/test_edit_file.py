@@ -220,7 +220,7 @@ PIECES = [b"a", b"b", b"\n", b"\xe9", "\u20ac".encode(), b"\0"]
 BYTES = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)
 MIXED = st.lists(st.sampled_from([*PIECES, b"\r\n"]), max_size=12).map(b"".join)
 ANY_FILE = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100
 )
 
 

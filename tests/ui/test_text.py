@@ -113,6 +113,7 @@ def test_wrap_breaks_at_words_and_beside_wide_characters() -> None:
     assert wrap("  indented words", 10) == ["  indented", "words"]
     assert wrap("abcdefghij", 4) == ["abcd", "efgh", "ij"]
     assert wrap("漢字漢字漢", 5) == ["漢字", "漢字", "漢"]
+    assert wrap("漢字abc def", 5) == ["漢字", "abc", "def"]
     assert wrap("a\n\nb", 10) == ["a", "", "b"]
     assert wrap("", 10) == [""]
 

@@ -201,7 +201,7 @@ NAMES = ["..", ".", "", "sub", "deep", "up", "file", "missing", "in", "out", "ch
 NAMES += ["dangling_out", "dangling_in", "in_file", "out_file", "ws", "ws-evil", "secret", "~", "etc"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=250, deadline=None)
 @given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=8), st.booleans())
 def test_g08_g09_nothing_outside_is_ever_inside(
     workspace: Workspace, names: list[str], absolute: bool

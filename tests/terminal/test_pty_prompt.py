@@ -1,0 +1,210 @@
+"""The line on which the user types (product U3, U4, U9; T7)."""
+
+import re
+
+from chat import sent, text, whole
+from terminal import BACKSPACE, CTRL_C, CTRL_D, ENTER, ESC, UP, paste
+
+from mini_agent.lab.replies import Pause, event_stream
+from mini_agent.lab.server import LabThread
+
+FINE = whole(text("fine"))
+
+
+def test_the_first_line_names_the_demo_and_how_to_set_a_key(start):
+    terminal = start()
+    terminal.wait_for_prompt()
+    assert re.fullmatch(
+        r"mini-agent [\d.]+ · demo model \(set DEEPSEEK_API_KEY .*\) · /help", terminal.lines[0]
+    )
+    assert terminal.lines[1] == ">"
+
+
+def test_a_planted_dotenv_is_not_obeyed_and_one_line_says_so(start, folder):
+    (folder / ".env").write_text("MINI_AGENT_BASE_URL=http://127.0.0.1:9/v1\nOTHER=x\nexport \x1b[2J=1\n")
+    terminal = start(columns=200)
+    terminal.wait_for_prompt()
+    assert "demo model" in terminal.lines[0]
+    (said,) = (line for line in terminal.lines if ".env" in line and "not obeyed" in line)
+    assert "MINI_AGENT_BASE_URL" in said
+    assert "OTHER" not in said
+
+
+def test_ctrl_c_clears_the_line_which_up_recalls_and_twice_on_an_empty_one_leaves(start):
+    terminal = start()
+    terminal.wait_for_prompt()
+    terminal.send("half a thought")
+    terminal.wait_for_prompt("half a thought")
+    terminal.send(CTRL_C)
+    terminal.wait_for_prompt()
+    terminal.send(UP)
+    terminal.wait_for_prompt("half a thought")
+    terminal.send(ESC)
+    terminal.send("s")
+    terminal.wait_for_prompt("half a thoughts")
+    terminal.send(CTRL_C)
+    terminal.wait_for_prompt()
+    terminal.send(CTRL_C)
+    terminal.wait_for("again, or Ctrl+D, leaves")
+    terminal.send("x" + BACKSPACE)  # whoever types on does not leave
+    terminal.wait_for_prompt()
+    terminal.send(CTRL_C)
+    terminal.wait_for("again, or Ctrl+D, leaves")
+    terminal.send(CTRL_C)
+    assert terminal.wait_for_exit() in (0, 130)
+
+
+def test_ctrl_d_and_quit_leave(start):
+    for keys in (CTRL_D, "/quit" + ENTER):
+        terminal = start()
+        terminal.wait_for_prompt()
+        terminal.send(keys)
+        assert terminal.wait_for_exit() == 0
+        assert terminal.text.count("mini-agent") == 1
+
+
+def test_commands_are_not_sent(start):
+    with LabThread([FINE]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("/help")
+        terminal.wait_for("/quit leave")
+        terminal.wait_for_prompt()
+        terminal.enter("/hepl me")
+        terminal.wait_for("did you mean /help?")
+        terminal.wait_for_prompt()
+        terminal.enter("/zzz")
+        terminal.wait_for("there is no command /zzz")
+        terminal.wait_for_prompt()
+        terminal.enter("   ")
+        terminal.wait_for_prompt()
+        assert lab.requests == []
+        terminal.enter("/usr/bin/env fails")
+        terminal.wait_for("fine")
+        assert [message["content"] for message in sent(lab.requests[0])] == ["/usr/bin/env fails"]
+
+
+def test_f17_a_paste_of_several_lines_is_one_message(start):
+    with LabThread([FINE]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.send(paste("first\rsecond\n\x1b[31mthird\x1b[0m\n"))
+        terminal.wait_for("third")
+        assert lab.requests == []
+        terminal.enter()
+        terminal.wait_for("fine")
+        assert [message["content"].rstrip("\n") for message in sent(lab.requests[0])] == [
+            "first\nsecond\nthird"
+        ]
+
+
+def test_f17_50_kb_arrive_whole(start):
+    big = "".join(f"{number:07d}\n" for number in range(6400))
+    with LabThread([FINE]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.send(paste(big))
+        terminal.wait_for("0006399", 20)
+        terminal.enter()
+        terminal.wait_for("fine", 20)
+        assert sent(lab.requests[0])[0]["content"].rstrip("\n") == big.rstrip("\n")
+
+
+def test_f17_a_paste_while_it_works_is_one_message_too(start):
+    with LabThread([event_stream(text("working"), Pause(0.5), *FINE.body), FINE]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("hello")
+        terminal.wait_for("working")
+        terminal.send(paste("one\rtwo\n") + "three")
+        terminal.wait_for_prompt("one\ntwo\nthree")
+        assert len(lab.requests) == 1
+        terminal.enter()
+        lab.until(lambda server: len(server.requests) == 2)
+        assert sent(lab.requests[1])[-1]["content"] == "one\ntwo\nthree"
+
+
+def test_f17_a_paste_without_an_end_can_be_left(start):
+    terminal = start()
+    terminal.wait_for_prompt()
+    terminal.send("\x1b[200~lost")
+    while "again, or Ctrl+D, leaves" not in terminal.text:
+        terminal.rest(0.2)  # only a Ctrl+C by itself ends a paste: one within it may be part of it
+        terminal.send(CTRL_C)
+        terminal.pump(0.2)
+    terminal.send("after")
+    terminal.wait_for_prompt("after")
+
+
+def test_what_is_typed_during_the_warm_up_is_there(start):
+    words = "the quick brown fox jumps over the lazy dog " * 3
+    with LabThread([FINE]) as lab:
+        terminal = start(lab=lab, columns=200)
+        terminal.wait_for_prompt()
+        for letter in words:
+            terminal.send(letter)
+            terminal.pump(0.005)
+        terminal.enter()
+        terminal.wait_for("fine")
+        assert sent(lab.requests[0])[0]["content"].strip() == words.strip()
+
+
+def test_what_is_typed_while_it_works_is_shown_and_kept(start):
+    with LabThread([event_stream(text("working"), Pause(0.6), *FINE.body), whole(text("done"))]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("hello")
+        terminal.wait_for("working")
+        terminal.send("half a lime" + BACKSPACE * 2 + "ne")
+        terminal.wait_for("> half a line")
+        terminal.wait_for_prompt("half a line")
+        assert "half" not in terminal.text.split("working")[1].split("fine")[0]
+        terminal.enter(" more")
+        terminal.wait_for("done")
+        assert sent(lab.requests[1])[-1]["content"] == "half a line more"
+
+
+def test_a_line_finished_while_it_works_is_sent_next(start):
+    with LabThread([event_stream(text("working"), Pause(0.6), *FINE.body), whole(text("done"))]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("hello")
+        terminal.wait_for("working")
+        terminal.send("and then" + ENTER + "later")
+        terminal.wait_for("done")
+        terminal.wait_for_prompt("later")
+        assert sent(lab.requests[1])[-1]["content"] == "and then"
+        assert terminal.lines.count("> and then") == 1
+
+
+def test_what_is_typed_right_behind_enter_stays_in_order(start):
+    with LabThread([event_stream(text("working"), Pause(0.5), *FINE.body)]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("hello", then="next")
+        terminal.wait_for("working")
+        terminal.send(" words")
+        terminal.wait_for_prompt("next words")
+
+
+def test_f03_answers_of_the_terminal_are_not_typed(start):
+    with LabThread([event_stream(text("working"), Pause(0.5), *FINE.body), FINE]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("hello")
+        terminal.wait_for("working")
+        terminal.send("\x1b[24;1R\x1b[?62;22c\x1b]11;rgb:0000/0000/0000\x1b\\")
+        terminal.wait_for("fine")
+        terminal.wait_for_prompt()
+        terminal.send("\x1b[24;1R")
+        terminal.send("x")
+        terminal.wait_for_prompt("x")
+
+
+def test_a_first_message_on_the_command_line_is_sent(start):
+    with LabThread([FINE]) as lab:
+        terminal = start("from outside", lab=lab)
+        terminal.wait_for("fine")
+        terminal.wait_for_prompt()
+        assert "> from outside" in terminal.lines
+        assert [message["content"] for message in sent(lab.requests[0])] == ["from outside"]
