@@ -44,12 +44,15 @@ server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 print("ready", flush=True)
 while True:
     link, _ = server.accept()
-    link.recv(1 << 20)
-    try:
-        link.sendall(head + body)
-    except OSError:
-        pass
-    link.close()
+    with link:
+        try:
+            link.recv(1 << 20)
+            link.sendall(head + body)
+            link.shutdown(socket.SHUT_WR)
+            while link.recv(1 << 16):  # closing with something unread would reset the connection
+                pass
+        except OSError:
+            pass
 """
 
 
@@ -59,7 +62,9 @@ def body() -> bytes:
 
     def event(number: int) -> bytes:
         choice = {"index": 0, "delta": {"content": f"tok{number % 97} "}, "finish_reason": None}
-        return b"data: " + json.dumps({**chunk, "choices": [choice]}, separators=(",", ":")).encode() + b"\n\n"
+        return (
+            b"data: " + json.dumps({**chunk, "choices": [choice]}, separators=(",", ":")).encode() + b"\n\n"
+        )
 
     return b"".join(map(event, range(EVENTS))) + b"data: [DONE]\n\n"
 
@@ -111,7 +116,9 @@ async def openai_sdk() -> None:
     import openai
 
     api = openai.AsyncOpenAI(api_key="x", base_url="http://x/v1", http_client=client())
-    stream = await api.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}], stream=True)
+    stream = await api.chat.completions.create(
+        model="m", messages=[{"role": "user", "content": "x"}], stream=True
+    )
     async for _ in stream:
         pass
 

@@ -64,7 +64,7 @@ def approval(terminal: Terminal) -> None:
 
 
 def receipt(terminal: Terminal) -> None:
-    """The same change, allowed, done and paid for."""
+    """The same change, allowed and done, and the receipt."""
     approval(terminal)
     terminal.rest(0.6)
     terminal.send("y")

@@ -46,7 +46,7 @@ def broken_in_messages(body: dict[str, Any]) -> Iterator[str]:
         blocks, problems = _blocks(entry.get("content"), where)
         yield from problems
         if role == "assistant":
-            yield from _thought_not_first(blocks)
+            yield from _misplaced_thought(blocks, body)
         if turns and turns[-1][0] == role:  # successive messages of one role are one turn to the provider
             turns[-1][1].extend(blocks)
         else:
@@ -54,13 +54,14 @@ def broken_in_messages(body: dict[str, Any]) -> Iterator[str]:
     if turns and turns[0][0] != "user":
         yield "messages[0] is not the user's"
     yield from _bad_turns(turns)
-    if _must_think(body):
+    if _thinking(body) == "enabled":
         yield from _without_thought(turns)
 
 
-def _must_think(body: dict[str, Any]) -> bool:
+def _thinking(body: dict[str, Any]) -> Any:
+    """How the model is to think: `enabled` is always and first."""
     thinking = body.get("thinking")
-    return isinstance(thinking, dict) and thinking.get("type") == "enabled"
+    return thinking.get("type") if isinstance(thinking, dict) else None
 
 
 def _bad_system(system: Any) -> Iterator[str]:
@@ -73,7 +74,7 @@ def _bad_system(system: Any) -> Iterator[str]:
 
 
 def _bad_thinking(body: dict[str, Any]) -> Iterator[str]:
-    if not _must_think(body):
+    if _thinking(body) != "enabled":
         return
     budget, limit = body["thinking"].get("budget_tokens"), body.get("max_tokens")
     if not is_count(budget) or budget < _LEAST_BUDGET:
@@ -93,16 +94,15 @@ def _blocks(content: Any, where: str) -> tuple[Blocks, list[str]]:
     return [(place, block) for place, block in places if isinstance(block, dict)], problems
 
 
-def _thought_not_first(blocks: Blocks) -> Iterator[str]:
-    said = False
-    for where, block in blocks:
-        kind = block.get("type")
-        if kind not in _THOUGHT:
-            said = not str(kind).endswith(
-                _RESULTS
-            )  # a new thought may follow what the provider's own tool gave
-        elif said:
-            yield f"{where} is thinking that does not come first"
+def _misplaced_thought(blocks: Blocks, body: dict[str, Any]) -> Iterator[str]:
+    """A message that has thinking begins with it, unless the model is free to think when it likes; none ends with it."""
+    thoughts = [where for where, block in blocks if block.get("type") in _THOUGHT]
+    if not thoughts:
+        return
+    if thoughts[0] != blocks[0][0] and _thinking(body) != "adaptive":
+        yield f"{thoughts[0]} is thinking that does not come first"
+    if thoughts[-1] == blocks[-1][0]:
+        yield f"{thoughts[-1]} is thinking, and nothing follows it"
 
 
 def _bad_turns(turns: list[tuple[str, Blocks]]) -> Iterator[str]:

@@ -117,9 +117,10 @@ def _bad_reasoning(item: dict[str, Any], where: str, *, stored: bool) -> Iterato
             disclose(encrypted)
         except ValueError:
             yield f"{where} has an encrypted_content that can't be decrypted"
-    elif not stored:
-        yield f"{where} has no encrypted_content, and with store false nothing is kept"
-    elif not is_text(item.get("id")):
+    elif is_text(item.get("id")):
+        if not stored:
+            yield f"{where} has no encrypted_content, and with store false nothing is kept"
+    elif not item.get("content"):  # in clear is how providers without seals take it
         yield f"{where} has neither an encrypted_content nor an id"
 
 

@@ -89,6 +89,20 @@ class Assembler:
         if shown := part.add(piece):
             self._token("reasoning", shown)
 
+    def piece(self, channel: Channel, piece: str, n: int, t: float) -> list[StreamEvent] | None:
+        """What `at`, `text` or `reasoning`, and `take` do, at once, for a piece that goes on with what is there.
+
+        None, and nothing done, where it takes more than that: at the beginning, and for what may hold half a character.
+        """
+        part = self._by_place.get(channel)
+        if part is None or part is not self._last.get(channel) or not part.append(piece):
+            return None
+        return [
+            ChannelToken(
+                t=t, request_id=self._request_id, attempt=self._attempt, n=n, channel=channel, text=piece
+            )
+        ]
+
     def rest(self, place: str, whole: str, start: int = 0) -> str | None:
         """What is still to be said of a block, all of which from `start` on is said once more and whole.
 
@@ -320,12 +334,13 @@ class Assembler:
         A block behind which more was shown already is not gone on with, so that the answer reads as it was shown.
         """
         part, last = self._by_place.get(place), self._last.get(channel)
-        if part is None or part is not last:
-            if last is not None and (left := last.end()):
-                self._token(channel, left)
-            if part is None or (last is not None and last.size and last.number > part.number):
-                part = self._open(channel, place)
-            self._last[channel] = part
+        if part is not None and part is last:
+            return part
+        if last is not None and (left := last.end()):
+            self._token(channel, left)
+        if part is None or (last is not None and last.size and last.number > part.number):
+            part = self._open(channel, place)
+        self._last[channel] = part
         return part
 
     def _open(self, channel: Channel, place: str) -> Part:

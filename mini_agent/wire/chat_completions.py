@@ -8,11 +8,14 @@ one go through the same code (product W6).
 from itertools import groupby
 from typing import Any
 
-from mini_agent.core.events import StreamEvent
+import msgspec
+
+from mini_agent.core.events import Channel, StreamEvent
 from mini_agent.core.messages import Response
 from mini_agent.core.profile import Profile
 from mini_agent.core.surrogates import join_surrogates
 from mini_agent.wire.assembly import Origin
+from mini_agent.wire.chat_plain import plain_decoders
 from mini_agent.wire.chat_request import REASONING_DETAILS, encode
 from mini_agent.wire.decoding import Decoder, mapping, string
 from mini_agent.wire.failures import failure_inside
@@ -21,6 +24,9 @@ from mini_agent.wire.loading import dumps, encodable
 from mini_agent.wire.think_tags import ThinkTags
 
 __all__ = ["ChatDecoder", "encode"]
+
+_MISSES = 50
+"""So many chunks in a row that are not plain: this provider's never are."""
 
 _KEYS_BEHIND = frozenset({"refusal", "tool_calls", "function_call"})
 _CALL_KEYS = frozenset({"index", "id", "type", "function"})
@@ -44,7 +50,55 @@ class ChatDecoder(Decoder):
         self._end_events = profile.end_events
         if profile.end_events:  # asked once: a question more for every event costs a tenth of the whole
             self.decode = self._decode_named  # type: ignore[method-assign]  # the rest of the class is the same
+        self._plain = plain_decoders(profile)
+        self._plain_fields = profile.reasoning_fields
+        self._channel: Channel = "text"
+        self._flows = False
+        self._misses = 0
         self._end_when = [(path.split("."), value) for path, value in profile.end_when.items()]
+
+    def decode(self, event: ServerSentEvent, n: int, t: float, *, at_end: bool = False) -> list[StreamEvent]:
+        """As for `Decoder`; the chunks that are nothing but one more piece go a shorter way to the same end."""
+        if self._plain is not None and self._flows and event.event == "message":
+            events = self._decode_plain(event.data, n, t)
+            if events is not None:
+                return events
+        events = super().decode(event, n, t, at_end=at_end)
+        self._flows = not (self._ended or self._failure or self.finished or self._details)
+        return events
+
+    def _decode_plain(self, data: str, n: int, t: float) -> list[StreamEvent] | None:
+        """The piece of a plain chunk; None, and nothing done, for any other chunk."""
+        plain = self._plain
+        if plain is None or self._misses > _MISSES:
+            return None
+        try:
+            chunk = plain[self._channel](data)
+        except (msgspec.DecodeError, RecursionError):
+            # Text follows reasoning: perhaps it is the other kind from now on.
+            self._channel = "text" if self._channel == "reasoning" else "reasoning"
+            self._misses += 1
+            return None
+        choice = chunk.choices[0]
+        if (
+            choice.index != self._choice_index
+            or (chunk.id and not self._id)
+            or (chunk.model and not self._model)
+        ):
+            return None
+        if self._channel == "text":
+            piece = choice.delta.content
+            if not piece or not self._tags.passes(piece):
+                return None
+        else:
+            piece = next(filter(None, (getattr(choice.delta, field) for field in self._plain_fields)), None)
+            if not piece:
+                return None
+        events = self._assembler.piece(self._channel, piece, n, t)
+        if events is not None:
+            self._events += 1
+            self._misses = 0
+        return events
 
     def close(self) -> Response:
         """As for `Decoder`."""

@@ -29,6 +29,14 @@ class Pieces:
             self.size += len(piece)
         return piece
 
+    def append(self, piece: str) -> bool:
+        """Takes a piece that is shown as it is; False, and not taken, where `add` has to look at it."""
+        if self._half or not self.size or not piece.isascii():
+            return False
+        self._parts.append(piece)
+        self.size += len(piece)
+        return True
+
     def end(self) -> str:
         """What is left to show: U+FFFD for a half whose other half did not come."""
         if not self._half:

@@ -94,7 +94,7 @@ class Items:
                 return item
         key = key_of(index)
         item = self._by_index.get((key or "", kind))
-        if item is None:
+        if item is None or item.done:
             unfinished = (one for one in reversed(self._items) if one.kind == kind and not one.done)
             item = next(unfinished, None)
             if item is not None and key is not None and item.index is not None:

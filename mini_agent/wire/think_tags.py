@@ -26,13 +26,17 @@ class ThinkTags:
 
     def add(self, piece: str) -> None:
         """A piece of content, cut anywhere."""
-        stage = self._stage
-        if stage == "plain" or (stage == "watching" and not self._held and "<" not in piece):
+        if self.passes(piece):
             self._assembler.text(piece)
             return
         rest, self._held = self._held + piece, ""
         while rest:
             rest = self._step(rest)
+
+    def passes(self, piece: str) -> bool:
+        """Whether `add` would hand a piece on as text, as it is."""
+        stage = self._stage
+        return stage == "plain" or (stage == "watching" and not self._held and "<" not in piece)
 
     def end(self) -> None:
         """Lets go of what was held back: it was no tag. More may still follow."""

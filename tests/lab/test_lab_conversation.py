@@ -5,10 +5,23 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mini_agent.core.history import Conversation
-from mini_agent.core.messages import Reasoning, Request, Response, ToolCall, ToolResult, ToolSpec
+from mini_agent.core.history import Conversation, repair
+from mini_agent.core.messages import (
+    Image,
+    Message,
+    Reasoning,
+    Request,
+    Response,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
 from mini_agent.core.profile import Api, Profile
+from mini_agent.lab.rules import violations
 from mini_agent.lab.server import LabServer
 from mini_agent.models.base import complete
 from mini_agent.models.http import HttpModel
@@ -81,6 +94,7 @@ async def talk(
             base_url=lab.base_url,
             default_max_tokens=4096,
             echo_reasoning="with_tool_calls" if deepseek else "never",
+            echo_missing="" if deepseek else None,
         )
         model = HttpModel(profile, "", Transport(connect_s=10), user_agent="test")
         try:
@@ -92,7 +106,7 @@ async def talk(
 @pytest.mark.parametrize("api", _ADAPTERS)
 @pytest.mark.parametrize("stream", [True, False])
 async def test_the_demo_plays_through_every_family_and_breaks_no_rule(api: Api, stream: bool) -> None:
-    async with talk(api, stream=stream, deepseek=True, strict=True) as (conversation, lab):
+    async with talk(api, stream=stream, deepseek=api == "chat", strict=True) as (conversation, lab):
         said = {prompt: await conversation.turn(prompt) for prompt in PROMPTS}
         assert lab.violations == []
         assert {request.api for request in lab.requests} == {api}
@@ -142,11 +156,47 @@ async def test_a_conversation_goes_on_in_another_family() -> None:
     """Reasoning of another family is left out, and nothing else is lost; several servers, as after a restart."""
     history = Conversation()
     for api in (*_ADAPTERS, *reversed(_ADAPTERS)):
-        async with talk(api, stream=True, strict=True) as (conversation, lab):
+        async with talk(api, stream=True, deepseek=api == "chat", strict=True) as (conversation, lab):
             history = conversation.history = Conversation(history.messages)
             for prompt in ("read notes.md", "parallel", "cut", "hello"):
                 await conversation.turn(prompt)
             assert lab.violations == []
+
+
+texts = st.sampled_from(["a", " b ", "", "\n", "end \n", "\u2028x"])
+ids = st.sampled_from(["c1", "c2", "call:3", "x y", "", "\u00e9" * 70])
+names = st.sampled_from(["read", "bad name", "n" * 90, ""])
+thoughts = st.builds(
+    Reasoning,
+    texts,
+    field=st.sampled_from([None, "reasoning_content", "thinking", "redacted_thinking", "reasoning_item"]),
+    signature=st.sampled_from([None, "", "sealed"]),
+    encrypted=st.sampled_from([None, "sealed"]),
+)
+answers = st.tuples(
+    st.lists(thoughts, max_size=2),
+    st.lists(st.builds(Text, texts) | st.builds(ToolCall, ids, names, st.just({"a": 1})), max_size=4),
+).map(lambda parts: Message("assistant", (*parts[0], *parts[1])))
+results = st.lists(st.builds(ToolResult, texts, st.booleans(), ids), max_size=3).map(
+    lambda blocks: Message("tool", tuple(blocks))
+)
+questions = st.lists(st.builds(Text, texts) | st.just(Image("image/png", b"x")), max_size=2).map(
+    lambda blocks: Message("user", (Text("?"), *blocks))
+)
+histories = st.lists(st.tuples(answers, results, questions), max_size=3).flatmap(
+    lambda turns: st.tuples(questions, st.just([message for turn in turns for message in turn])).map(
+        lambda parts: (parts[0], *parts[1])
+    )
+)
+
+
+@pytest.mark.parametrize("api", _ADAPTERS)
+@given(history=histories)
+def test_whatever_the_history_holds_what_is_sent_breaks_no_rule(
+    api: Api, history: tuple[Message, ...]
+) -> None:
+    request = Request(tuple(repair(history)), system="be kind", tools=TOOLS, model="m")
+    assert violations(api, _ADAPTERS[api].encode(request, Profile(api=api), frozenset())) == []
 
 
 async def test_what_a_family_seals_comes_back_sealed() -> None:

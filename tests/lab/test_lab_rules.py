@@ -181,6 +181,11 @@ MESSAGES: list[Breach] = [
         "messages[0].content[0]",
     ),
     ("thinking later", lambda body: body[M][1][C].append(body[M][1][C].pop(0)), "does not come first"),
+    (
+        "thinking at the end",
+        lambda body: body[M][3][C].append({"type": "thinking", "thinking": "x", "signature": "s"}),
+        "nothing follows",
+    ),
     ("thinking without signature", drop(M, 1, C, 0, "signature"), "messages[1].content[0] has no signature"),
     ("an empty signature", put(M, 1, C, 0, "signature", ""), "messages[1].content[0] has no signature"),
     ("thinking altered", put(M, 1, C, 0, "thinking", "hm."), "not the thinking that was signed"),
@@ -404,6 +409,12 @@ def test_e05_deepseek_wants_the_reasoning_of_every_answer_of_a_turn_with_calls()
         assert violations("chat", silent, echo_reasoning=True) == [
             f"messages[{place}]: the reasoning_content must be passed back"
         ]
+        assert (
+            violations(
+                "chat", changed(body, put("messages", place, "reasoning_content", "")), echo_reasoning=True
+            )
+            == []
+        )
     talk = [Message("user", (Text("hi"),)), Message("assistant", (Text("yo"),)), *TALK]
     assert violations("chat", chat(talk), echo_reasoning=True) == []
 
@@ -430,6 +441,9 @@ def test_c14_reasoning_without_its_item_or_its_encrypted_content_is_found() -> N
     assert violations("responses", stored) == [
         "input[1] has no encrypted_content, and with store false nothing is kept"
     ]
+    stored["input"][1] |= {"content": [{"type": "reasoning_text", "text": "hm"}]}
+    del stored["input"][1]["id"]
+    assert violations("responses", stored) == []
     cut = changed(responses(TALK), lambda body: body.update(input=body["input"][:2]))
     assert violations("responses", cut) == ["input[1] is reasoning without the item that has to follow it"]
 
@@ -440,6 +454,15 @@ def test_successive_messages_of_one_role_are_one_turn() -> None:
     body["messages"].insert(3, {"role": "user", "content": [first]})
     body["messages"].insert(4, {"role": "user", "content": "and now"})
     assert violations("messages", body) == []
+
+
+def test_a_model_that_thinks_when_it_likes_may_speak_first() -> None:
+    body = messages(TALK)
+    body["messages"][3]["content"].insert(0, {"type": "text", "text": "well"})
+    body["thinking"] = {"type": "adaptive"}
+    assert violations("messages", body) == []
+    del body["thinking"]
+    assert violations("messages", body) == ["messages[3].content[1] is thinking that does not come first"]
 
 
 def test_what_the_provider_itself_ran_is_no_call() -> None:

@@ -49,10 +49,6 @@ def edit() -> Iterator[fake.Step]:
 SCENES = {"endless": endless, "edit": edit, "print": printing, "broken": broken, "": quick}
 
 
-def is_prompt(line: str) -> bool:
-    return line.startswith(">")
-
-
 class Desk:
     """A user in front of the REPL."""
 
@@ -76,13 +72,12 @@ class Desk:
 
     def on_ready(self) -> None:
         """Whatever is to be on the screen by now has been written: reads until the prompt is there."""
-        while (
-            not self.prompted
-            and self.terminal.lines[-1:] != [">"]
-            and select.select([self.master], [], [], 5)[0]
-        ):
+        while not self.prompted and not self.has_prompt() and select.select([self.master], [], [], 5)[0]:
             self.read()
         self.ready.append((self.terminal.lines or [""])[-1])
+
+    def has_prompt(self) -> bool:
+        return any(line.startswith(">") for line in self.terminal.lines)
 
     def read(self) -> None:
         with suppress(BlockingIOError):
@@ -206,7 +201,7 @@ async def test_the_first_message_may_come_from_the_command_line(pty: Pty) -> Non
 )
 async def test_f17_what_was_typed_before_the_start_is_kept(pty: Pty, early: str, sent: list[str]) -> None:
     os.write(pty.master, early.encode())
-    while not select.select([pty.stdin], [], [], 5)[0]:
+    while not select.select([pty.stdin], [], [], 0.01)[0]:
         pass
     async with desk(pty) as it:
         if sent:

@@ -428,6 +428,21 @@ CASES = (
         usage=USAGE,
     ),
     Case(
+        id="text blocks that interleave",
+        chunks=(
+            START,
+            block(0, type="text", text=""),
+            block(1, type="text", text=""),
+            text(1, "He"),
+            text(0, "l"),
+            text(1, "lo"),
+            finish("end_turn"),
+        ),
+        text="Hello",
+        raw="end_turn",
+        usage=USAGE,
+    ),
+    Case(
         id="a block that says nothing of itself",
         chunks=(START, block(0), thought(0, "hm"), end(0), block(1), text(1, "Hi"), finish("end_turn")),
         reasoning="hm",

@@ -250,6 +250,15 @@ CASES = (
         completed(message("He"), message("llo", item_id="j")),
     ),
     hello(
+        "two items of text, listed the other way round",
+        text("He"),
+        text("llo", 1, "j"),
+        completed(message("llo", item_id="j"), message("He")),
+    ),
+    hello(
+        "a whole text under another index", *PARTS, text_done("Hello", part=1), done(message("Hello")), END
+    ),
+    hello(
         "two items of which the response alone knows the second",
         text("He"),
         completed(message("He"), message("llo", item_id="j")),

@@ -44,6 +44,7 @@ from mini_agent.core.events import (
 )
 from mini_agent.core.messages import Reasoning, Response, Text, ToolCall, Usage
 from mini_agent.core.profile import Profile
+from mini_agent.wire.failures import failure, wait_named
 
 STAMP: dict[str, Any] = {"request_id": "request", "attempt": 1}
 
@@ -227,6 +228,29 @@ def test_c10_the_wait_is_in_the_message() -> None:
     said = "Rate limit reached. Please try again in 1.5s."
     error = failed("responses", [event("failed", response={"error": error_("rate_limit_exceeded", said)})])
     assert error.retry_after_s == 1.5
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("Please try again in 6ms.", 0.006),
+        ("Please try again in 1m12.5s. Visit us.", 72.5),
+        ("try again in 2 minutes", 120.0),
+        ("Try again in 1h2m3s", 3723.0),
+        ("Please retry after 86400 seconds", 86400.0),
+        ("please retry in 36.9s.", 36.9),
+        ("try again in 20", None),
+        ("try again in a moment", None),
+        ("try again in 3 monkeys", None),
+        (f"try again in {'9' * 400}s", None),
+        ("it took 5s", None),
+    ],
+)
+def test_c10_r4_waits_that_messages_name(said: str, seconds: float | None) -> None:
+    assert wait_named(said) == seconds
+    body = json.dumps({"error": {"message": said}}).encode()
+    assert failure(429, {}, body, now=0.0).retry_after_s == seconds
+    assert failure(429, {"retry-after": "7"}, body, now=0.0).retry_after_s == 7
 
 
 def test_c10_a_spent_quota_says_when_it_is_renewed() -> None:

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from wire_histories import HISTORIES
 from hypothesis import given, settings
+from wire_histories import HISTORIES
 
 from mini_agent.core.history import repair
 from mini_agent.core.messages import (
