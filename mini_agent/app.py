@@ -154,6 +154,7 @@ class WarmUp:
             threading.Thread(target=self._run, name="warm-up", daemon=True).start()
 
     def _run(self) -> None:
+        self._opener.set_running_or_notify_cancel()  # so that whoever leaves meanwhile can't cancel it
         try:
             self._opener.set_result(warm(self._settings, watched=True))
         except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for

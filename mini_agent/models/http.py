@@ -10,6 +10,8 @@ import msgspec
 from mini_agent.core.errors import ModelError
 from mini_agent.core.events import (
     AttemptProgress,
+    BackendToolCompleted,
+    BackendToolStarted,
     ChannelToken,
     Completed,
     Notice,
@@ -30,6 +32,9 @@ from mini_agent.wire.failures import failure, misdirected
 from mini_agent.wire.framing import BodyDecoder, ServerSentEvent
 from mini_agent.wire.profiles import endpoint
 from mini_agent.wire.transport import Transport
+
+_PROGRESS = (ChannelToken, ToolCallDelta, BackendToolStarted, BackendToolCompleted)
+"""What shows that the answer goes on (W9)."""
 
 ERROR_BODY_BYTES = 65536
 """What is read of an error's body; the rest is of no use to anyone."""
@@ -210,7 +215,7 @@ class _Run:
             self._meter.event_bytes.append(len(event.data))
             self._watch.event()
             for decoded in self._decoder.decode(event, self._numbered, now, at_end=at_end):
-                if isinstance(decoded, ChannelToken | ToolCallDelta):
+                if isinstance(decoded, _PROGRESS):
                     self._watch.progress()
                     self._said = True
                 yield decoded

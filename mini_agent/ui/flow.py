@@ -202,7 +202,7 @@ class Waiting:
     def row(self, now: float) -> str:
         """While it lasts: how long still."""
         left = max(0, math.ceil(self._event.wait_s - (now - self._began)))
-        return f"{self._retry} in {left} s · {describe(self._event.error)} · Ctrl+C stops"
+        return f"{self._retry} in {left} s, Ctrl+C stops · {describe(self._event.error)}"
 
     def line(self, now: float, *, made: bool) -> str:
         """When it is over: how long it was, or that the retry was not made."""

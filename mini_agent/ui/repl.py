@@ -99,21 +99,24 @@ class _Repl:
 
     async def run(self) -> int:
         self._main = asyncio.current_task()
-        try:
-            with self._input.raw_mode(), self._signals():
+        with (
+            self._input.raw_mode(),
+            self._signals(),
+        ):  # a second signal must not end the clean-up after the first
+            try:
                 keep_early(self._input)
                 self._hello()
                 while not self._leaving:
                     await self._step()
-        except EOFError:
-            pass  # the user leaves
-        except asyncio.CancelledError:
-            if not self._leaving or self._main is None:
-                raise
-            self._main.uncancel()  # it was our own: a signal, or a terminal that is gone
-        finally:
-            self._live.close()
-            await self._close_session()
+            except EOFError:
+                pass  # the user leaves
+            except asyncio.CancelledError:
+                if not self._leaving or self._main is None:
+                    raise
+                self._main.uncancel()  # it was our own: a signal, or a terminal that is gone
+            finally:
+                self._live.close()
+                await self._close_session()
         return self._code
 
     def say(self, text: str) -> None:
@@ -234,6 +237,9 @@ class _Repl:
             view.trouble(str(error))
         except Exception as error:  # noqa: BLE001  a defect of ours must not take the conversation along
             view.trouble(_defect(error))
+        except asyncio.CancelledError:
+            view.cut_short()
+            raise
         finally:
             self._turn = None
             self._live.stop()

@@ -229,8 +229,8 @@ class View:
             for rows in attempt.kept:
                 self._commit("notes", rows)
         else:
-            said = "the text above broke off; it is no part of the answer"
-            self._commit("notes", [paint(fit(f"─ {said} ─", self._screen.width), "yellow")])
+            said = "─ the text above broke off; it is no part of the answer ─"
+            self._commit("notes", [paint(row, "yellow") for row in wrap(said, self._screen.width)])
 
     def _end_attempt(self, now: float) -> None:
         """The attempt's rows are there to stay."""
@@ -340,6 +340,14 @@ class View:
             self._commit("notes", [paint("✗ interrupted", "yellow")])
         if receipt := self._receipt.line():
             self._commit("receipt", [paint(row, "dim") for row in wrap(receipt, self._screen.width)])
+
+    def cut_short(self) -> None:
+        """The turn ends without its end, because the program does: what was said stays, and that it broke off."""
+        if self.reason is None:
+            now = self._clock()
+            self._end_attempt(now)
+            self._end_wait(now, made=False)
+            self._commit("notes", [paint("✗ interrupted", "yellow")])
 
     def _status_row(self, width: int, now: float) -> str:
         if self._attempt:

@@ -17,7 +17,7 @@ from mini_agent.core.surrogates import join_surrogates
 from mini_agent.wire.assembly import Origin
 from mini_agent.wire.chat_plain import plain_decoders
 from mini_agent.wire.chat_request import REASONING_DETAILS, encode
-from mini_agent.wire.decoding import Decoder, mapping, string
+from mini_agent.wire.decoding import Decoder, at, mapping, string
 from mini_agent.wire.failures import failure_inside
 from mini_agent.wire.framing import ServerSentEvent
 from mini_agent.wire.loading import dumps, encodable
@@ -47,15 +47,11 @@ class ChatDecoder(Decoder):
         self._deltas = False
         self._details: list[dict[str, Any]] | None = [] if profile.echo_field == REASONING_DETAILS else None
         self._usage_paths = [path.split(".") for path in profile.usage_paths if path != "usage"]
-        self._end_events = profile.end_events
-        if profile.end_events:  # asked once: a question more for every event costs a tenth of the whole
-            self.decode = self._decode_named  # type: ignore[method-assign]  # the rest of the class is the same
         self._plain = plain_decoders(profile)
         self._plain_fields = profile.reasoning_fields
         self._channel: Channel = "text"
         self._flows = False
         self._misses = 0
-        self._end_when = [(path.split("."), value) for path, value in profile.end_when.items()]
 
     def decode(self, event: ServerSentEvent, n: int, t: float, *, at_end: bool = False) -> list[StreamEvent]:
         """As for `Decoder`; the chunks that are nothing but one more piece go a shorter way to the same end."""
@@ -107,18 +103,6 @@ class ChatDecoder(Decoder):
             self._assembler.seal(REASONING_DETAILS, field=REASONING_DETAILS, encrypted=details)
         return super().close()
 
-    def _decode_named(
-        self, event: ServerSentEvent, n: int, t: float, *, at_end: bool = False
-    ) -> list[StreamEvent]:
-        """`decode` where the profile ends streams by an event's name: such a one holds a last payload, or anything."""
-        if event.event not in self._end_events:
-            return super().decode(event, n, t, at_end=at_end)
-        if not event.data.lstrip().startswith("{"):
-            event = ServerSentEvent(event.event)
-        events = super().decode(event, n, t, at_end=at_end)
-        self._end()
-        return events + self._assembler.take()
-
     def _check(self, payload: dict[str, Any]) -> None:
         """What has choices is an answer, whatever it calls itself."""
         if payload.get("error") or not payload.get("choices"):
@@ -136,12 +120,10 @@ class ChatDecoder(Decoder):
                     self._choice(choice)
         usage = payload.get("usage")
         if self._usage_paths and not isinstance(usage, dict):
-            usage = next(filter(None, (_at(payload, path) for path in self._usage_paths)), None)
+            usage = next(filter(None, (at(payload, path) for path in self._usage_paths)), None)
         if isinstance(usage, dict):
             self._recognised = True
             self._tokens(usage)
-        if self._end_when and any(_at(payload, path) == value for path, value in self._end_when):
-            self._end()
 
     def _choice(self, choice: dict[str, Any]) -> None:
         """One choice of a chunk. Of several answers side by side, the one that appears first is the answer."""
@@ -279,18 +261,6 @@ def _with(reasoning: object, output: object, usage: dict[str, Any]) -> object:
     if isinstance(reasoning, int) and isinstance(output, int) and isinstance(read, int) and reasoning:
         return output + reasoning if total == read + output + reasoning else output
     return output
-
-
-def _at(payload: object, path: list[str]) -> object:
-    """What lies at the end of a path of names and places, None where it breaks off."""
-    for name in path:
-        if isinstance(payload, dict):
-            payload = payload.get(name)
-        elif isinstance(payload, list) and name.isdigit() and int(name) < len(payload):
-            payload = payload[int(name)]
-        else:
-            return None
-    return payload
 
 
 def _joined(details: list[dict[str, Any]]) -> list[dict[str, Any]]:

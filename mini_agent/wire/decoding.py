@@ -5,6 +5,7 @@ of another type is skipped, and only what could make an answer silently shorter 
 """
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from mini_agent.core.errors import CutError, ErrorKind, ModelError, ProtocolError, ProviderError
@@ -63,6 +64,8 @@ class Decoder(ABC):
 
     def __init__(self, profile: Profile, origin: Origin) -> None:
         self._end_marks = {form.upper() for mark in profile.end_marks for form in (mark, f'"{mark}"')}
+        self._end_events = profile.end_events
+        self._end_when = [(path.split("."), value) for path, value in profile.end_when.items()]
         self._mark_size = max(map(len, self._end_marks), default=0)
         self._assembler = Assembler(origin, self.ORDER)
         self._ended = False
@@ -117,6 +120,8 @@ class Decoder(ABC):
         if event.event != "message":
             if event.event == "error":
                 raise failure_inside(_loaded(data))
+            if event.event in self._end_events:
+                return self._decode_last(event)
             if event.event in SIGNS_OF_LIFE and not _holds_more(data):
                 return []
         if not stripped:
@@ -125,15 +130,27 @@ class Decoder(ABC):
             payload = loads(data)
         except ValueError as error:
             return self._undecodable(data, n, t, error)
+        self._take_in(payload, event)
+        return self._assembler.take()
+
+    def _decode_last(self, event: ServerSentEvent) -> list[StreamEvent]:
+        """An event whose name ends the stream: it may hold a last payload, or anything."""
+        with suppress(ValueError):
+            self._take_in(loads(event.data), event)
+        self._end()
+        return self._assembler.take()
+
+    def _take_in(self, payload: object, event: ServerSentEvent) -> None:
         for one in payload if isinstance(payload, list) else (payload,):  # some put their errors into a list
             if isinstance(one, dict):
                 self._check(one)
                 self._payload(one, event.event)
                 if not self._recognised and not self._stray and string(one.get("type")) not in SIGNS_OF_LIFE:
-                    self._stray = data
+                    self._stray = event.data
+                if self._end_when and any(at(one, path) == value for path, value in self._end_when):
+                    self._end()
         if self.finished:
             self._let_go()  # of what came behind the finish reason, too
-        return self._assembler.take()
 
     def close(self) -> Response:
         """The answer. Raises CutError where it ended before its end, ProtocolError where it was none, ProviderError."""
@@ -229,6 +246,18 @@ def mapping(value: object) -> dict[str, Any]:
 def count(value: object) -> int | None:
     """A number of tokens; None for anything else."""
     return value if type(value) is int and 0 <= value < _COUNT_LIMIT else None
+
+
+def at(payload: object, path: list[str]) -> object:
+    """What lies at the end of a path of names and places, None where it breaks off."""
+    for name in path:
+        if isinstance(payload, dict):
+            payload = payload.get(name)
+        elif isinstance(payload, list) and name.isdigit() and int(name) < len(payload):
+            payload = payload[int(name)]
+        else:
+            return None
+    return payload
 
 
 def bare(reason: str) -> str:

@@ -121,7 +121,7 @@ def misdirected(head: bytes, *, url: str, content_type: str) -> ProtocolError:
         f"{shown(url)} sent {what}: {excerpt!r}",
         retryable=False,
         body=text[:DETAIL_LIMIT],
-        hint="Check the base URL: it should end where /chat/completions follows (often in /v1).",
+        hint="Check the base URL (it often ends in /v1) and the API family (--api).",
     )
 
 

@@ -64,7 +64,7 @@ def test_503_then_429_then_the_answer(start):
         terminal = start(lab=lab)
         terminal.wait_for_prompt()
         terminal.enter("hello")
-        terminal.wait_for("retry 2/4 in 1 s · HTTP 429: slow down")
+        terminal.wait_for("retry 2/4 in 1 s, Ctrl+C stops · HTTP 429: slow down")
         terminal.wait_for("there you are")
         terminal.wait_for_prompt()
         assert lab.requests[2].arrived - lab.requests[1].arrived >= 1

@@ -286,7 +286,7 @@ def test_a_diff_is_coloured_and_not_shown_twice() -> None:
 
 def test_r7_the_wait_counts_down_and_leaves_one_line() -> None:
     play = Play().feed(fake.started(), fake.retrying(1, 8.0))
-    assert play.status == "↻ retry 1/4 in 8 s · 429: too many requests · Ctrl+C stops"
+    assert play.status == "↻ retry 1/4 in 8 s, Ctrl+C stops · 429: too many requests"
     assert play.wait(3.5).status.startswith("↻ retry 1/4 in 5 s")
     assert "\x1b[33m↻" in "".join(play.terminal.written)
     play.wait(4.5).feed(fake.started(2), fake.text("Answer\n"))
@@ -409,7 +409,7 @@ def test_f14_without_cursor_movement_there_are_only_lines() -> None:
     play.view.introduce("c1", ["the diff"], "Allow? ")
     play.stage.paint()
     assert play.lines[:4] == [
-        "↻ retry 1/4 in 8 s · 429: too many requests · Ctrl+C stops",
+        "↻ retry 1/4 in 8 s, Ctrl+C stops · 429: too many requests",
         "",
         "the diff",
         "Allow?",
