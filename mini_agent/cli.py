@@ -48,10 +48,18 @@ def mini_agent(
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model; demo needs no key.")] = None,
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Any endpoint for chat completions.")
+        str | None, typer.Option(metavar="URL", help="Any endpoint of one of the API families.")
+    ] = None,
+    api: Annotated[
+        Literal["chat", "responses", "messages"] | None,
+        typer.Option(help="The API family, if not the vendor's own."),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The vendor: deepseek, generic, demo.")
+        str | None,
+        typer.Option(metavar="NAME", help="The vendor, such as deepseek, openai, anthropic, ollama, demo."),
+    ] = None,
+    effort: Annotated[
+        Literal["off", "low", "medium", "high"] | None, typer.Option(help="How much the model thinks first.")
     ] = None,
     output_format: Annotated[
         Literal["text", "json", "stream-json"], typer.Option(help="What -p writes.")
@@ -78,6 +86,8 @@ def mini_agent(
     flags = {
         "model": model,
         "base_url": base_url,
+        "api": api,
+        "effort": effort,
         "profile": profile,
         "mode": mode,
         "max_tokens": max_tokens,

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from programs import CONSOLE_SCRIPT, MODULE, QUICK, run
@@ -42,7 +43,9 @@ def test_version_and_help(tmp_path, program):
         ["two", "words"],
         ["--profile", "nobody", "-p", "x"],
         ["--cwd", "nowhere", "-p", "x"],
-        ["--effort", "high", "-p", "x"],
+        ["--image", "a.png", "-p", "x"],
+        ["--effort", "extreme", "-p", "x"],
+        ["--api", "soap", "-p", "x"],
         ["-c"],
         ["-p", ""],
     ],
@@ -359,10 +362,10 @@ def test_u8_a_closed_standard_stream_is_an_empty_one(tmp_path, closed):
     assert all(line.startswith("{") for line in result.stdout.splitlines())
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 @pytest.mark.parametrize("arguments", [["-p", "hello"], ["--help"]])
 def test_u8_an_output_that_is_full_is_one_line(tmp_path, arguments):
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         result = subprocess.run(
             [*CONSOLE_SCRIPT, *arguments],
             cwd=tmp_path,
@@ -408,3 +411,24 @@ def test_b25_an_argument_that_is_no_text_is_a_prompt_all_the_same(tmp_path):
         check=False,
     )
     assert (result.returncode, lines(result.stdout.decode())[-1]["type"]) == (0, "turn_finished")
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_every_family_answers(tmp_path, api):
+    with LabThread() as lab:
+        result = run(
+            "-p",
+            "hello",
+            "--base-url",
+            lab.base_url,
+            "--model",
+            "m",
+            "--api",
+            api,
+            "--effort",
+            "low",
+            cwd=tmp_path,
+        )
+        assert lab.requests[0].path == {"chat": "/v1/chat/completions"}.get(api, f"/v1/{api}")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "demo model" in result.stdout

@@ -94,8 +94,8 @@ class Assembler:
 
         None, and nothing done, where it takes more than that: at the beginning, and for what may hold half a character.
         """
-        part = self._by_place.get(channel)
-        if part is None or part is not self._last.get(channel) or not part.append(piece):
+        part = self._last.get(channel)
+        if part is None or part is not self._by_place.get(channel) or not part.append(piece):
             return None
         return [
             ChannelToken(

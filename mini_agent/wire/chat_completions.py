@@ -5,11 +5,13 @@ of another type is skipped, and only what could make an answer silently shorter 
 one go through the same code (product W6).
 """
 
+import re
 from itertools import groupby
 from typing import Any
 
 import msgspec
 
+from mini_agent.core.errors import ProtocolError
 from mini_agent.core.events import Channel, StreamEvent
 from mini_agent.core.messages import Response
 from mini_agent.core.profile import Profile
@@ -27,6 +29,9 @@ __all__ = ["ChatDecoder", "encode"]
 
 _MISSES = 50
 """So many chunks in a row that are not plain: this provider's never are."""
+
+_LEAKED = re.compile(r"<[｜‖|]{1,2}\s?DSML\s?[｜‖|]{1,2}\s?(?:tool_calls|function_calls|invoke)")  # noqa: RUF001  they are
+"""DeepSeek's own markup for calls, in the spellings of its bars."""
 
 _KEYS_BEHIND = frozenset({"refusal", "tool_calls", "function_call"})
 _CALL_KEYS = frozenset({"index", "id", "type", "function"})
@@ -55,34 +60,31 @@ class ChatDecoder(Decoder):
 
     def decode(self, event: ServerSentEvent, n: int, t: float, *, at_end: bool = False) -> list[StreamEvent]:
         """As for `Decoder`; the chunks that are nothing but one more piece go a shorter way to the same end."""
-        if self._plain is not None and self._flows and event.event == "message":
-            events = self._decode_plain(event.data, n, t)
-            if events is not None:
-                return events
+        if self._flows and event.event == "message" and (events := self._decode_plain(event.data, n, t)):
+            return events
         events = super().decode(event, n, t, at_end=at_end)
-        self._flows = not (self._ended or self._failure or self.finished or self._details)
+        self._flows = bool(
+            self._plain
+            and self._id
+            and self._model
+            and self._misses < _MISSES
+            and not (self._ended or self._failure or self.finished or self._details)
+        )
         return events
 
     def _decode_plain(self, data: str, n: int, t: float) -> list[StreamEvent] | None:
-        """The piece of a plain chunk; None, and nothing done, for any other chunk."""
-        plain = self._plain
-        if plain is None or self._misses > _MISSES:
-            return None
+        """The piece of a plain chunk; None, and nothing done, for any other chunk. Asked while the answer flows."""
+        channel = self._channel
         try:
-            chunk = plain[self._channel](data)
+            choice = self._plain[channel](data).choices[0]
         except (msgspec.DecodeError, RecursionError):
             # Text follows reasoning: perhaps it is the other kind from now on.
-            self._channel = "text" if self._channel == "reasoning" else "reasoning"
+            self._channel = "text" if channel == "reasoning" else "reasoning"
             self._misses += 1
             return None
-        choice = chunk.choices[0]
-        if (
-            choice.index != self._choice_index
-            or (chunk.id and not self._id)
-            or (chunk.model and not self._model)
-        ):
+        if choice.index != self._choice_index:
             return None
-        if self._channel == "text":
+        if channel == "text":
             piece = choice.delta.content
             if not piece or not self._tags.passes(piece):
                 return None
@@ -90,7 +92,7 @@ class ChatDecoder(Decoder):
             piece = next(filter(None, (getattr(choice.delta, field) for field in self._plain_fields)), None)
             if not piece:
                 return None
-        events = self._assembler.piece(self._channel, piece, n, t)
+        events = self._assembler.piece(channel, piece, n, t)
         if events is not None:
             self._events += 1
             self._misses = 0
@@ -101,7 +103,13 @@ class ChatDecoder(Decoder):
         if self._details:
             details = dumps(encodable(_joined(self._details)))
             self._assembler.seal(REASONING_DETAILS, field=REASONING_DETAILS, encrypted=details)
-        return super().close()
+        response = super().close()
+        if "DSML" in response.text and not response.tool_calls and _LEAKED.search(response.text):
+            # The server failed to make a call of it: nothing was run, and as an answer it would end the turn.
+            raise ProtocolError(
+                "the model's tool call came as text, in its own markup", retryable=True, body=response.text
+            )
+        return response
 
     def _check(self, payload: dict[str, Any]) -> None:
         """What has choices is an answer, whatever it calls itself."""

@@ -19,14 +19,14 @@ PlainDecoder = Callable[[str], Any]
 """A chunk from its JSON text. Raises msgspec.DecodeError, RecursionError for one that is not plain."""
 
 
-def plain_decoders(profile: Profile) -> dict[Channel, PlainDecoder] | None:
-    """One for text and one for reasoning; None where the profile's names are no names of Python's.
+def plain_decoders(profile: Profile) -> dict[Channel, PlainDecoder]:
+    """One for text and one for reasoning; none where the profile's names are no names of Python's.
 
     A plain chunk has `choices`, each with `index` and `delta`; the delta has `content`, or one of the reasoning fields.
     """
     named = [*profile.reasoning_fields, *_tops(profile)]
     if not all(name.isidentifier() for name in named) or len(set(named)) < len(named):
-        return None
+        return {}
     return {"text": _decoder(profile, text=True), "reasoning": _decoder(profile, text=False)}
 
 
@@ -67,9 +67,7 @@ def _decoder(profile: Profile, *, text: bool) -> PlainDecoder:
     chunk = msgspec.defstruct(
         "Chunk",
         [
-            ("choices", Annotated[list[choice], msgspec.Meta(min_length=1, max_length=1)]),  # type: ignore[valid-type]  # made above
-            ("id", str, ""),
-            ("model", str, ""),
+            ("choices", tuple[choice]),  # type: ignore[valid-type]  # made above
             ("usage", None, None),
             ("error", None, None),
             *((name, None, None) for name in _tops(profile)),

@@ -124,7 +124,8 @@ class SSEDecoder:
         for line in lines:
             if not line:
                 if data:
-                    text = data[0] if len(data) == 1 else "\n".join(data)
+                    # One line of data is the rule; to join it would cost as much as all the rest.
+                    text = data.pop() if len(data) == 1 else "\n".join(data)
                     events.append(ServerSentEvent(self._event, text, self._id, self._retry))
                     data.clear()
                 self._event = "message"

@@ -538,3 +538,28 @@ def test_t7_an_address_is_told_without_what_may_be_secret():
     with pytest.raises(ConfigError) as raised:
         HttpModel(Profile(base_url="http://TOKEN@host/v1"), "", None, user_agent="test")
     assert "TOKEN" not in str(raised.value)
+
+
+@pytest.mark.parametrize("reset", [True, False])
+async def test_d11_a_connection_that_dies_in_mid_stream_is_asked_again(lab, reset):
+    one = await lab(event_stream(ONE, Pause(0.02), Cut(reset=reset)), HELLO)
+    events = await one.events()
+    assert [retry.error.kind for retry in of(events, Retrying)] == ["connection" if reset else "cut"]
+    assert events[-1].response.text == "hello"
+
+
+async def test_d11_a_kept_connection_that_dies_before_the_status_line_is_asked_again(lab):
+    """A server that closed an idle connection just as the next request went out: nothing was answered yet."""
+    one = await lab(HELLO, Reply(body=(Cut(),), framing="raw"), HELLO)
+    await one.events()
+    events = await one.events()
+    assert one.server.requests[0].connection == one.server.requests[1].connection
+    assert [retry.error.kind for retry in of(events, Retrying)] == ["connection"]
+    assert events[-1].response.text == "hello"
+
+
+async def test_d15_no_deadline_of_httpx_ends_a_slow_answer(lab):
+    """Its default of 5 s for each read would; only connecting keeps one, the others are ours."""
+    one = await lab(HELLO, deadlines=Deadlines(connect_s=7))
+    timeout = one.transport._client.timeout
+    assert (timeout.connect, timeout.read, timeout.write, timeout.pool) == (7, None, None, None)

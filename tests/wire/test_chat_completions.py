@@ -496,3 +496,17 @@ def test_any_json_is_an_answer_or_a_model_error(payloads: list[Any], done: bool)
 def test_any_bytes_are_an_answer_or_a_model_error(chunks: list[bytes]) -> None:
     played = play(chunks)
     assert (played.response is None) != (played.error is None)
+
+
+@pytest.mark.parametrize("bar", ["｜", "‖", "||", "|"])  # noqa: RUF001  the bars are what is tested
+def test_b27_a_call_that_leaked_as_text_is_no_answer(bar: str) -> None:
+    markup = f'<{bar}DSML{bar}tool_calls><{bar}DSML{bar}invoke name="ls"></{bar}DSML{bar}invoke>'
+    played = three_ways([delta(content=markup[:4]), delta(content=markup[4:]), delta(finish="stop"), DONE])
+    assert isinstance(played.error, ProtocolError)
+    assert played.error.retryable
+    assert "markup" in played.error.message
+
+
+def test_b27_an_answer_may_speak_of_the_markup() -> None:
+    played = three_ways([delta(content="DSML is a markup: <DSML>"), delta(finish="stop"), DONE])
+    assert played.response is not None

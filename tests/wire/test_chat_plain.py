@@ -72,7 +72,7 @@ def outcome(profile, events, *, plain):
     """Everything that can be seen of a decoder fed with these events."""
     decoder = ChatDecoder(profile, Origin("r", 1, 0.0))
     if not plain:
-        decoder._plain = None
+        decoder._plain = {}
     seen = []
     try:
         for number, data in enumerate(events, 1):
@@ -99,14 +99,15 @@ def test_the_short_way_is_taken():
     decode_plain = decoder._decode_plain
     decoder._decode_plain = lambda *args: taken.append(decode_plain(*args)) or taken[-1]
     for number, (field, text) in enumerate([("reasoning", "a")] * 4 + [("content", "b")] * 4, 1):
-        chunk = {"choices": [{"index": 0, "delta": {field: text}}]}
+        chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {field: text}}]}
         decoder.decode(ServerSentEvent(data=json.dumps(chunk)), number, 0.0)
     assert [bool(events) for events in taken] == [False, True, True, False, True, True, True]
 
 
 def test_a_provider_whose_chunks_are_never_plain_is_not_asked_for_ever():
     decoder = ChatDecoder(Profile(), Origin("r", 1, 0.0))
-    chunk = {"choices": [{"index": 0, "delta": {"content": "a"}}], "usage": {"prompt_tokens": 1}}
+    choice = {"index": 0, "delta": {"content": "a"}}
+    chunk = {"id": "c", "model": "m", "choices": [choice], "usage": {"prompt_tokens": 1}}
     for number in range(1, 200):
         decoder.decode(ServerSentEvent(data=json.dumps(chunk)), number, 0.0)
     assert decoder._misses < 60
