@@ -21,6 +21,7 @@ LINE_CHARACTERS = 2000
 SIZE = 64_000
 """Bytes shown at most, whatever the limit."""
 
+_EMPTY = "[The file is empty.]"
 _LINE_BYTES = 4 * LINE_CHARACTERS + len(codecs.BOM_UTF8)
 _CHUNK = 1 << 18
 _SNIFFED = 8192
@@ -139,7 +140,7 @@ class Window:
     def text(self, shown: str, size: int) -> str:
         """What the model gets of the file `shown` of `size` bytes. Raises ToolError where there is nothing."""
         if size == 0:
-            return "[The file is empty.]"
+            return _EMPTY
         count = len(self._lines)
         if count == 0:
             total = self._number - 1
@@ -156,7 +157,7 @@ class Window:
             notes.append("\ufffd stands for bytes that are not UTF-8 text.")
         text = "".join(self._lines)
         if not notes:
-            return text
+            return text or _EMPTY  # a byte order mark may be all there is
         return f"{text}{'' if text.endswith(chr(10)) else chr(10)}[{' '.join(notes)}]"
 
     def _take(self, piece: bytes) -> None:
