@@ -79,8 +79,8 @@ class Workspace:
 def _real(path: Path) -> Path:
     """`path` with every link in it followed.
 
-    `os.path.realpath` stops at links that lead in a circle and takes the rest as it is spelled, so that a link behind
-    such a circle would pass unfollowed: hence the second look.
+    Before Python 3.13 `os.path.realpath` stops at links that lead in a circle and takes the rest as it is spelled, so that
+    a link behind such a circle would pass unfollowed: hence the second look.
     """
     real = os.path.realpath(path)
     if os.path.realpath(real) != real:

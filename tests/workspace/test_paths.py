@@ -102,8 +102,11 @@ def test_g08_a_workspace_reached_by_a_link_is_the_same_workspace(house: Path) ->
     "path", ["loop/../out_file", "ring/../out", "ring/x/../../out_file", "sub/../gnir/../out/x"]
 )
 def test_g08_a_link_behind_a_circle_is_not_taken_for_inside(workspace: Workspace, path: str) -> None:
-    with pytest.raises(ToolError, match="circle"):
-        workspace.resolve(path)
+    """Newer Pythons follow what comes behind the circle, older ones stop there and are refused: it is outside for both."""
+    try:
+        assert not workspace.resolve(path).is_relative_to(workspace.root)
+    except ToolError as error:
+        assert "circle" in str(error)  # noqa: PT017  whether it is raised depends on the Python
     assert not workspace.is_inside(path)
 
 
