@@ -42,7 +42,7 @@ def facts(settings: Settings) -> Facts:
         folder=str(settings.folder),
         key_env=next(iter(settings.profile.key_env), ""),
         stream=settings.stream,
-        notices=settings.notices,
+        notices=(*settings.notices, *([f"debug log: {settings.debug_log}"] if settings.debug_log else ())),
     )
 
 
@@ -61,6 +61,7 @@ def warm(settings: Settings, *, watched: bool) -> Opener:
     from mini_agent.models.policy import DEFAULT, PATIENT  # noqa: PLC0415
     from mini_agent.models.retrying import RetryingModel  # noqa: PLC0415
     from mini_agent.models.traced import TracedModel  # noqa: PLC0415
+    from mini_agent.record.debug import DebugLog  # noqa: PLC0415
     from mini_agent.session import Session  # noqa: PLC0415
     from mini_agent.workspace.files import Files  # noqa: PLC0415
 
@@ -72,6 +73,7 @@ def warm(settings: Settings, *, watched: bool) -> Opener:
     tools, problems = discover()
     registry = Registry(tools)
     handover = HandOver()
+    secrets = (settings.api_key,) if settings.api_key else ()
     traced = TracedModel(
         RetryingModel(model, policy, rng=rng), handover.put_now, total_s=settings.profile.deadlines.total_s
     )
@@ -98,7 +100,8 @@ def warm(settings: Settings, *, watched: bool) -> Opener:
             ),
             handover=handover,
         )
-        return Session(agent, traced, problems)
+        log = DebugLog(settings.debug_log, secrets) if settings.debug_log else None
+        return Session(agent, traced, problems, log=log)
 
     return open_session
 

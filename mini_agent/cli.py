@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -75,6 +76,9 @@ def mini_agent(
     retry: Annotated[
         Literal["default", "patient"] | None, typer.Option(help="How long to keep trying.")
     ] = None,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Log every event to a file in the state folder, without secrets.")
+    ] = False,
     cwd: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The workspace, if not this folder.")
     ] = None,
@@ -94,8 +98,10 @@ def mini_agent(
         "max_steps": max_steps,
         "retry": retry,
         "stream": False if no_stream else None,
+        "debug": debug or None,
     }
-    settings = load(_workspace(cwd), flags, dict(os.environ))
+    run = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
+    settings = load(_workspace(cwd), flags, dict(os.environ), run=run)
     interactive = print_ is None and sys.stdin.isatty() and sys.stdout.isatty()
     if interactive:
         if output_format != "text":
@@ -104,7 +110,9 @@ def mini_agent(
     if print_ not in (None, "-") and prompt is not None:
         raise ConfigError("there are two prompts, one after -p and one besides: put them into one")
     ask = next(one for one in (prompt, print_, "-") if one is not None)
-    raise typer.Exit(headless.answer(app.warm(settings, watched=False), ask, output_format))
+    raise typer.Exit(
+        headless.answer(app.warm(settings, watched=False), ask, output_format, app.facts(settings).notices)
+    )
 
 
 @_lab.callback()

@@ -51,6 +51,7 @@ OPTIONS = (
     Option("streams_per_client", _Positive, "a whole number from 1", None, "limits.streams_per_client"),
     Option("streams_per_process", _Positive, "a whole number from 1", None, "limits.streams_per_process"),
     Option("stream", bool, "true or false"),
+    Option("debug", bool, "true or false"),
     Option("retry", Literal["default", "patient"], "default or patient", None, "retry.policy"),
     Option("max_retries", _Count, "a whole number from 0", "MINI_AGENT_MAX_RETRIES", "retry.max_retries"),
     Option("base_s", _Seconds, "seconds from 0", "MINI_AGENT_RETRY_BASE_S", "retry.base_s"),
@@ -74,6 +75,7 @@ OPTIONS = (
     Option("seed", int, "a whole number", "DEMO_SEED"),
 )
 
+_NO_HOME = "no home folder is known for this user: set HOME or MINI_AGENT_HOME"
 _DEADLINES = ("connect_s", "first_event_s", "idle_s", "stall_s", "total_s")
 _OUR_NAMES = frozenset(option.variable for option in OPTIONS if option.variable) | {"MINI_AGENT_API_KEY"}
 
@@ -95,6 +97,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     effort: Effort | None = None
     stream: bool = True
+    debug_log: Path | None = None
     streams_per_client: int = 4
     streams_per_process: int = 16
     retry: Literal["default", "patient"] = "default"
@@ -120,7 +123,7 @@ def config_folder(environ: Mapping[str, str]) -> Path:
     try:
         return Path(home) if home else platformdirs.user_config_path("mini-agent", appauthor=False)
     except RuntimeError:
-        raise ConfigError("no home folder is known for this user: set HOME or MINI_AGENT_HOME") from None
+        raise ConfigError(_NO_HOME) from None
 
 
 def _home() -> Path | None:
@@ -131,11 +134,20 @@ def _home() -> Path | None:
         return None
 
 
-def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Where what happened is kept; `MINI_AGENT_HOME` replaces it. Raises ConfigError."""
+    home = environ.get("MINI_AGENT_HOME")
+    try:
+        return Path(home) if home else platformdirs.user_state_path("mini-agent", appauthor=False)
+    except RuntimeError:
+        raise ConfigError(_NO_HOME) from None
+
+
+def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str], *, run: str = "run") -> Settings:
     """The settings for a workspace.
 
-    flags: the options that the command line gave, by name. Raises ConfigError: one line that says what is wrong and
-    where.
+    flags: the options that the command line gave, by name. run: a name of this run's own, for its debug log. Raises
+    ConfigError: one line that says what is wrong and where.
     """
     home = config_folder(environ)
     config = _config(home / "config.toml")
@@ -172,6 +184,7 @@ def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> 
     return Settings(
         folder=folder,
         home=_home(),
+        debug_log=state_folder(environ) / "logs" / f"{run}.jsonl" if values.pop("debug", False) else None,
         profile=vendor,
         model=model,
         api_key=key,

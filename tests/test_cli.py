@@ -432,3 +432,45 @@ def test_every_family_answers(tmp_path, api):
         assert lab.requests[0].path == {"chat": "/v1/chat/completions"}.get(api, f"/v1/{api}")
     assert (result.returncode, result.stderr) == (0, "")
     assert "demo model" in result.stdout
+
+
+def test_w11_debug_logs_every_event_with_its_numbers_and_without_secrets(tmp_path):
+    key = "not-shaped-like-any-key-0123"
+    home = tmp_path / "home"
+    with LabThread([error(503, f"busy with {key}"), Answer((TextPiece("hello"),))]) as lab:
+        env = {
+            "MINI_AGENT_HOME": str(home),
+            "MINI_AGENT_BASE_URL": lab.base_url,
+            "MINI_AGENT_MODEL": "m",
+            "MINI_AGENT_API_KEY": key,
+        }
+        result = run("-p", f"say {key}", "--debug", cwd=tmp_path, env=env)
+    (log,) = (home / "logs").iterdir()
+    assert str(log) in result.stderr
+    events = lines(log.read_text())
+    assert next(event["type"] for event in events if "attempt" in event) == "stream_started"
+    assert {event["attempt"] for event in events if "attempt" in event} == {1, 2}
+    assert len({event["request_id"] for event in events if "request_id" in event}) == 1
+    assert [event["n"] for event in events if event["type"] == "channel_token"]
+    assert key not in log.read_text()
+    assert events[-1]["type"] == "turn_finished"
+
+
+def test_w11_a_log_that_cant_be_written_ends_nothing(tmp_path):
+    (tmp_path / "home").write_text("a file where the folder should be")
+    result = run("-p", "hello", "--debug", cwd=tmp_path, env={"MINI_AGENT_HOME": str(tmp_path / "home")})
+    assert result.returncode in (0, 2)
+    assert "Traceback" not in result.stderr
+    (tmp_path / "home").unlink()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "logs").write_text("a file where the folder should be")
+    result = run("-p", "hello", "--debug", cwd=tmp_path, env={"MINI_AGENT_HOME": str(tmp_path / "home")})
+    assert (result.returncode, result.stdout[:4]) == (0, "I am")
+    assert "debug log can't be written" in result.stderr
+
+
+def test_what_a_planted_dotenv_wants_is_said_on_stderr(tmp_path):
+    (tmp_path / ".env").write_text("MINI_AGENT_BASE_URL=http://127.0.0.1:1/v1\n")
+    result = run("-p", "hello", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "not obeyed" in result.stderr

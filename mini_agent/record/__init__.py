@@ -1,1 +1,1 @@
-"""What is kept of what happened: journal, sessions, ledger (none built yet)."""
+"""What is kept of what happened: so far the debug log."""

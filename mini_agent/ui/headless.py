@@ -10,7 +10,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Literal, Protocol
 
@@ -44,13 +44,23 @@ class Writer(Protocol):
     def write(self, event: AgentEvent) -> None: ...
 
 
-def answer(open_session: Callable[[Approve], SessionPort], prompt: str, output: Format) -> int:
-    """Answers `prompt` (`-`: from standard input; else what is piped in is appended). Returns the exit code."""
+def answer(
+    open_session: Callable[[Approve], SessionPort],
+    prompt: str,
+    output: Format,
+    notices: Sequence[str] = (),
+) -> int:
+    """Answers `prompt` (`-`: from standard input; else what is piped in is appended). Returns the exit code.
+
+    notices: what the user should be told first.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(
                 errors="replace"
             )  # a character the terminal has no code for must not end the answer
+    for notice in notices:
+        _say(notice)
     try:
         whole = piped_prompt(prompt, sys.stdin, _say)
         if not whole.strip():
