@@ -1,12 +1,13 @@
 """The command line: parse, then hand over."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TextIO
 
 import typer
 
@@ -196,7 +197,18 @@ def main() -> None:
         code = 130
     except OSError as error:
         code = _said(f"nothing can be written: {error}")
+    for stream in (sys.stdout, sys.stderr):
+        _let_go(stream)
     sys.exit(code or 0)
+
+
+def _let_go(stream: TextIO) -> None:
+    """Writes what is left. What nobody takes any more is dropped here, or the interpreter would complain at its end."""
+    try:
+        stream.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _open_streams() -> None:

@@ -21,3 +21,4 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempP
             monkeypatch.delenv(name)
     monkeypatch.setenv("MINI_AGENT_HOME", str(tmp_path_factory.mktemp("home")))
     monkeypatch.setenv("PYTHONPATH", str(GUARD))
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)

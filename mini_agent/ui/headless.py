@@ -7,7 +7,6 @@ turn ended becomes the exit code.
 import asyncio
 import contextlib
 import io
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -70,9 +69,6 @@ def answer(
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _say(f"the answer can't be written: {error}")
-        # Without this the interpreter would complain once more when it flushes what nobody reads.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOT_WRITTEN
 
 
