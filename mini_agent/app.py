@@ -18,6 +18,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from mini_agent import __version__
+from mini_agent.core.errors import ConfigError
 from mini_agent.core.permission import Approve
 from mini_agent.models.base import Streamer
 from mini_agent.settings import Settings
@@ -166,4 +167,12 @@ class WarmUp:
     async def open_session(self, approve: Approve) -> SessionPort:
         """A session, when everything is there. Raises ConfigError."""
         self.start()
-        return (await asyncio.wrap_future(self._opener))(approve)
+        opener = self._opener
+        try:
+            return (await asyncio.wrap_future(opener))(approve)
+        except ConfigError:
+            self._opener, self._started = (
+                Future(),
+                False,
+            )  # what was wrong may be mended when it is asked for again
+            raise

@@ -164,14 +164,20 @@ def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str], *, 
             if flags.get(option.name) is not None
         ),
     )
-    for layer in layers:
+    ranks: dict[str, int] = {}
+    for rank, layer in enumerate(layers):
         for option, value, origin in layer:
             values[option.name] = _checked(option, value, origin)
             origins[option.name] = origin
+            ranks[option.name] = rank
+    # An address belongs to the profile it was set with: a profile from a later layer does not take over an earlier one's.
+    if ranks.get("base_url", 0) < ranks.get("profile", 0):
+        values.pop("base_url", None)
+    named_with_address = ranks.get("base_url", 0) == ranks.get("profile", 0)
     # An empty variable is one that is not set: it hides nothing.
     variables = {**dotenv, **{name: value for name, value in environ.items() if value.strip()}}
     profiles = _profiles(config.get("profiles", {}), home / "config.toml")
-    vendor, key = _vendor(values, variables, profiles)
+    vendor, key = _vendor(values, variables, profiles, named_with_address=named_with_address)
     deadlines = {name: values.pop(name) for name in _DEADLINES if name in values}
     vendor = msgspec.structs.replace(vendor, deadlines=msgspec.structs.replace(vendor.deadlines, **deadlines))
     model = values.pop("model", None) or vendor.model
@@ -188,11 +194,19 @@ def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str], *, 
         profile=vendor,
         model=model,
         api_key=key,
-        environment={name: value for name, value in environ.items() if not name.endswith("_API_KEY")},
+        environment=_without_keys(environ, profiles),
         origins=origins,
         notices=tuple(_notices(folder, home, vendor, variables, profiles)),
         **values,
     )
+
+
+def _without_keys(environ: Mapping[str, str], profiles: Mapping[str, Profile]) -> dict[str, str]:
+    """What child processes get."""
+    keys = {name for profile in profiles.values() for name in profile.key_env}
+    return {
+        name: value for name, value in environ.items() if name not in keys and not name.endswith("_API_KEY")
+    }
 
 
 def _flag(option: Option) -> str:
@@ -298,9 +312,16 @@ def _dotenv(path: Path) -> dict[str, str]:
 
 
 def _vendor(
-    values: Mapping[str, Any], variables: Mapping[str, str], profiles: Mapping[str, Profile]
+    values: Mapping[str, Any],
+    variables: Mapping[str, str],
+    profiles: Mapping[str, Profile],
+    *,
+    named_with_address: bool,
 ) -> tuple[Profile, str]:
-    """The profile with its family and address, and the key to send. Raises ConfigError."""
+    """The profile with its family and address, and the key to send. Raises ConfigError.
+
+    named_with_address: whether the profile was named where the address was set, so that its key is meant for it.
+    """
     named, base_url, api = values.get("profile"), values.get("base_url"), values.get("api")
     if values.get("model") == DEMO.name or named == DEMO.name:
         return DEMO, ""
@@ -315,7 +336,7 @@ def _vendor(
         profile = next(keyed, DEMO)
     if profile is DEMO:
         return DEMO, ""
-    own = named or not base_url or owner(base_url, profiles) is profile
+    own = not base_url or (named and named_with_address) or owner(base_url, profiles) is profile
     if api and not base_url:
         profile = speaking(profile, api)
     elif api:

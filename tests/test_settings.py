@@ -221,3 +221,50 @@ model = "deepseek-v4-pro"
         settle(config="profiles = 3\n")
     with pytest.raises(ConfigError, match=r"line 2: \[profiles.mine\]"):
         settle(config="\n[profiles.mine]\nbase = 'x'\n")
+
+
+OTHER = "https://other.example/v1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "env", "config", "address"),
+    [
+        ({"profile": "deepseek"}, {}, f'[model]\nbase_url = "{OTHER}"\n', "https://api.deepseek.com"),
+        ({"profile": "deepseek"}, {"MINI_AGENT_BASE_URL": OTHER}, None, "https://api.deepseek.com"),
+        ({"base_url": OTHER}, {"MINI_AGENT_PROFILE": "deepseek"}, None, OTHER),
+        ({"base_url": OTHER}, {}, '[model]\nprofile = "deepseek"\n', OTHER),
+        ({}, {"MINI_AGENT_BASE_URL": OTHER}, '[model]\nprofile = "deepseek"\n', OTHER),
+    ],
+)
+def test_t7_a_key_does_not_follow_an_address_from_another_layer(settle, flags, env, config, address):
+    """Whoever names a profile in one place does not mean its key for an address that stands in another."""
+    chosen = settle(flags, env={**DEEPSEEK, **env}, config=config)
+    assert chosen.profile.base_url == address
+    assert chosen.api_key == ("k-deep" if address == "https://api.deepseek.com" else "")
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "http://api.deepseek.com",
+        "http://api.deepseek.com:80/v1",
+        "https://api.deepseek.com:8443",
+        "https://api.deepseek.com./v1",
+        "https://sub.api.deepseek.com",
+        "https://api.deepseek.com.evil.example",
+    ],
+)
+def test_t7_a_key_is_not_sent_in_clear_text_to_another_port_or_to_a_like_name(settle, base_url):
+    assert settle({"base_url": base_url, "model": "m"}, env=DEEPSEEK).api_key == ""
+
+
+@pytest.mark.parametrize("base_url", ["https://API.DeepSeek.com", "https://api.deepseek.com:443/v1"])
+def test_the_vendors_own_address_is_known_however_it_is_written(settle, base_url):
+    assert settle({"base_url": base_url}, env=DEEPSEEK).api_key == "k-deep"
+
+
+def test_t7_the_key_of_a_profile_of_ones_own_is_kept_from_child_processes(settle):
+    config = "[profiles.corp]\nbase_url = 'https://corp.example/v1'\nkey_env = ['CORP_TOKEN']\nmodel = 'm'\n"
+    chosen = settle(config=config, env={"CORP_TOKEN": "k-corp"})
+    assert chosen.api_key == "k-corp"
+    assert "CORP_TOKEN" not in chosen.environment

@@ -130,6 +130,9 @@ class Live:
         """Writes one frame, and sees to the next tick."""
         if self._rows is None:
             return
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None  # an error below must not be taken for a frame that is still to come
         self._look()
         self._last_s = self._clock()
         self._write(self._painter.frame(self._rows()))
@@ -193,6 +196,11 @@ class Stray(io.TextIOBase):
             if line.strip():
                 self._take(neutralise(line))
         return len(text)
+
+    def rest(self) -> str:
+        """A last line that has no end, which is then no longer here."""
+        rest, self._line = neutralise(self._line), ""
+        return rest
 
 
 def can_move(term: str) -> bool:

@@ -241,6 +241,8 @@ class _Repl:
             view.cut_short()
             raise
         finally:
+            if rest := stray.rest().strip():
+                view.stray(rest)
             self._turn = None
             self._live.stop()
         self._live.commit([""])

@@ -96,6 +96,7 @@ class ChatDecoder(Decoder):
         if events is not None:
             self._events += 1
             self._misses = 0
+            self._deltas = True
         return events
 
     def close(self) -> Response:

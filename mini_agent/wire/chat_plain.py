@@ -12,6 +12,8 @@ import msgspec
 from mini_agent.core.events import Channel
 from mini_agent.core.profile import Profile
 
+_OURS = frozenset({"usage", "error", "choices", "id", "model"})
+
 _Nothing = Literal["", None]
 _NoCalls = Annotated[list[Any], msgspec.Meta(max_length=0)] | None
 
@@ -25,15 +27,23 @@ def plain_decoders(profile: Profile) -> dict[Channel, PlainDecoder]:
     A plain chunk has `choices`, each with `index` and `delta`; the delta has `content`, or one of the reasoning fields.
     """
     named = [*profile.reasoning_fields, *_tops(profile)]
-    if not all(name.isidentifier() for name in named) or len(set(named)) < len(named):
+    if (
+        "content" in named
+        or not all(name.isidentifier() and name[0] != "_" for name in named)
+        or len(set(named)) < len(named)
+    ):
         return {}
+    if any(
+        path.split(".")[0] in _OURS for path in (*profile.usage_paths, *profile.end_when) if path != "usage"
+    ):
+        return {}  # it looks where the structs have something of their own
     return {"text": _decoder(profile, text=True), "reasoning": _decoder(profile, text=False)}
 
 
 def _tops(profile: Profile) -> list[str]:
     """What else the profile looks at in a chunk: it must be absent."""
     paths = (*profile.usage_paths, *profile.end_when)
-    return sorted({path.split(".")[0] for path in paths} - {"usage", "error", "choices", "id", "model"})
+    return sorted({path.split(".")[0] for path in paths} - _OURS)
 
 
 def _decoder(profile: Profile, *, text: bool) -> PlainDecoder:

@@ -34,6 +34,10 @@ STOP_REASONS: dict[str, StopReason] = {
     "max_output_tokens": "max_tokens",
     "content_filter": "content_filter",
     "sensitive": "content_filter",
+    "safety": "content_filter",
+    "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "recitation": "content_filter",
     "refusal": "refusal",
     "pause_turn": "pause",
     "model_length": "context_overflow",
@@ -58,6 +62,9 @@ class Decoder(ABC):
     BROKEN_OFF: ClassVar[dict[str, ErrorKind]] = {
         "insufficient_system_resource": "overloaded",
         "error": "provider",
+        "abort": "provider",
+        "timeout": "provider",
+        "malformed_function_call": "provider",
         "network_error": "provider",
     }
     """Finish reasons by which a provider says that it broke the answer off: nothing of it is complete."""
@@ -144,7 +151,11 @@ class Decoder(ABC):
         for one in payload if isinstance(payload, list) else (payload,):  # some put their errors into a list
             if isinstance(one, dict):
                 self._check(one)
+                before, self._recognised = self._recognised, False
                 self._payload(one, event.event)
+                if not (self._recognised or self.finished) and _reports_failure(one):
+                    raise failure_inside(encodable(one))
+                self._recognised = self._recognised or before
                 if not self._recognised and not self._stray and string(one.get("type")) not in SIGNS_OF_LIFE:
                     self._stray = event.data
                 if self._end_when and any(at(one, path) == value for path, value in self._end_when):
@@ -156,7 +167,7 @@ class Decoder(ABC):
         """The answer. Raises CutError where it ended before its end, ProtocolError where it was none, ProviderError."""
         if self._failure is not None:
             raise self._failure
-        if not (self._ended or self.finished):
+        if not (self._ended or self.finished) or (self._stray is not None and not self._recognised):
             raise self._cut()
         reason = self._finish_reason
         if reason is not None and (kind := self.BROKEN_OFF.get(bare(reason))):
@@ -261,8 +272,23 @@ def at(payload: object, path: list[str]) -> object:
 
 
 def bare(reason: str) -> str:
-    """A finish reason to look up; some write it in capitals."""
-    return reason.strip().lower()
+    """A finish reason to look up; some write it in capitals, some say more behind a colon."""
+    return reason.partition(":")[0].strip().lower()
+
+
+def _reports_failure(payload: dict[str, Any]) -> bool:
+    """Whether a payload of no family is an error in one of the shapes that have no `error` in them.
+
+    Skipped like other unknown events, it would leave a shorter answer that seems whole.
+    """
+    if "type" in payload or "object" in payload:
+        return False
+    if code := mapping(payload.get("base_resp")).get("status_code"):
+        return bool(code)
+    if payload.get("detail") or payload.get("errors"):
+        return True
+    # A `message` that is an object is an answer of some other protocol.
+    return any(isinstance(payload.get(key), str) and payload[key] for key in ("message", "msg", "error_msg"))
 
 
 def _holds_more(data: str) -> bool:

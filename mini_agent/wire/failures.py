@@ -67,6 +67,10 @@ _WAIT = re.compile(rf"\b(?:try again|retry) (?:in|after) (?:about )?((?:{_SPAN.p
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+_INNER = ("error", "response", "errors", "base_resp", "fault")
+_MESSAGES = ("message", "msg", "error", "error_msg", "status_msg", "reason", "detail", "title")
+
+
 class _Said(NamedTuple):
     """What an error body says: one line of text, and its code and type where it has them.
 
@@ -259,14 +263,15 @@ def _said(payload: object) -> _Said:
         return _said(payload[0]) if payload else _Said("", None, None)
     if not isinstance(payload, dict):
         return _Said(_line(payload), None, None)
-    inner: Any = payload.get("error") or payload.get("response")
-    if isinstance(inner, dict):
+    inner: Any = next((payload[key] for key in _INNER if isinstance(payload.get(key), dict | list)), None)
+    if inner:
         nested = _said(inner)
         if nested.message:
             return nested
-    code, kind = payload.get("code"), payload.get("type")
+    code = next((payload[key] for key in ("code", "status_code", "error_code") if payload.get(key)), None)
+    kind = payload.get("type")
     message = next(
-        (payload[key] for key in ("message", "msg", "error", "detail", "title") if payload.get(key)), payload
+        (payload[key] for key in _MESSAGES if payload.get(key) and payload[key] is not True), payload
     )
     if isinstance(message, list):
         return _said(message)

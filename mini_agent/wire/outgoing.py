@@ -31,17 +31,18 @@ def clean_ids(messages: Sequence[Message]) -> dict[str, str]:
     Made in order, so that an id stays the same while the history grows: providers keep what they have read before.
     """
     sent: dict[str, str] = {}
-    used: set[str] = set()
+    used: dict[
+        str, int
+    ] = {}  # with how often it was taken, so that many alike are not counted through each time
     for message in messages:
         for call in message.tool_calls:
             if call.id in sent:
                 continue
             clean = candidate = _STRANGE.sub("_", call.id)[:SIZE] or "call"
-            number = 1
             while candidate in used:
-                number += 1
-                candidate = f"{clean[: SIZE - 1 - len(str(number))]}-{number}"
-            used.add(candidate)
+                used[clean] += 1
+                candidate = f"{clean[: SIZE - 1 - len(str(used[clean]))]}-{used[clean]}"
+            used[candidate] = 1
             sent[call.id] = candidate
     return sent
 

@@ -56,9 +56,9 @@ def _speaking(profile: Profile, api: Api) -> Profile:
 
 
 def owner(base_url: str, profiles: Mapping[str, Profile]) -> Profile | None:
-    """The profile whose own host `base_url` points to."""
-    hosts = _hosts(_parsed(base_url))
-    return next((profile for profile in profiles.values() if not hosts.isdisjoint(profile.hosts)), None)
+    """The profile whose own server `base_url` points to."""
+    given = _parsed(base_url)
+    return next((profile for profile in profiles.values() if _is_own(profile, given)), None)
 
 
 def at(profile: Profile, base_url: str) -> Profile:
@@ -68,17 +68,28 @@ def at(profile: Profile, base_url: str) -> Profile:
     """
     profile = _speaking(profile, profile.api)
     given, own = _parsed(base_url), _parsed(profile.base_url)
-    if not _hosts(given).isdisjoint(profile.hosts) and own.path.startswith(given.path.rstrip("/") + "/"):
+    if (
+        _is_own(profile, given)
+        and _is_own(profile, own)
+        and own.path.startswith(given.path.rstrip("/") + "/")
+    ):
         base_url = urlunsplit(given._replace(path=own.path))
     return msgspec.structs.replace(profile, base_url=base_url)
 
 
-def _hosts(parts: SplitResult) -> set[str]:
-    """The names by which a profile may claim an address: its host, and its host with the port that is given."""
+def _is_own(profile: Profile, parts: SplitResult) -> bool:
+    """Whether an address is the vendor's own: one of its hosts, by its scheme, at the port that goes with both.
+
+    What is asked in clear text, or at another port of the same host, may be somebody else, and gets no key.
+    """
     host = parts.hostname or ""
-    if ":" in host:
-        host = f"[{host}]"
-    return {host} if parts.port is None else {host, f"{host}:{parts.port}"}
+    host = f"[{host}]" if ":" in host else host
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    if parts.scheme != urlsplit(profile.base_url).scheme:
+        return False
+    return f"{host}:{parts.port or usual}" in profile.hosts or (
+        host in profile.hosts and parts.port in (None, usual)
+    )
 
 
 def shown(url: str) -> str:

@@ -510,3 +510,42 @@ def test_b27_a_call_that_leaked_as_text_is_no_answer(bar: str) -> None:
 def test_b27_an_answer_may_speak_of_the_markup() -> None:
     played = three_ways([delta(content="DSML is a markup: <DSML>"), delta(finish="stop"), DONE])
     assert played.response is not None
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"detail": "boom"}, "boom"),
+        ({"message": "boom", "code": 429}, "boom"),
+        ({"errors": [{"message": "boom"}]}, "boom"),
+        ({"base_resp": {"status_code": 1004, "status_msg": "boom"}}, "boom"),
+        ({"code": 1113, "msg": "boom"}, "boom"),
+    ],
+)
+@pytest.mark.parametrize("before", [[], [delta("par")]], ids=["alone", "in mid-stream"])
+def test_b21_an_error_that_does_not_say_error_is_no_end_of_an_answer(
+    payload: dict[str, Any], said: str, before: list[bytes]
+) -> None:
+    error = failed([*before, sse(payload), DONE])
+    assert said in error.message
+
+
+def test_a_field_that_a_whole_answer_carries_besides_is_no_error() -> None:
+    whole = {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}]}
+    assert answer([sse({**whole, "base_resp": {"status_code": 0}, "message": "ok"}), DONE]).text == "a"
+
+
+def test_w14_a_stream_of_another_family_is_said_to_be_none_although_it_ends_well() -> None:
+    error = failed([sse({"type": "message_start"}, "message_start"), DONE])
+    assert error.kind == "protocol"
+    assert "API family" in (error.hint or "")
+
+
+@pytest.mark.parametrize("reason", ["abort", "timeout", "malformed_function_call"])
+def test_an_answer_that_the_provider_broke_off_is_no_answer(reason: str) -> None:
+    assert failed([delta("par"), delta(finish=reason), DONE]).retryable
+
+
+@pytest.mark.parametrize("reason", ["SAFETY", "PROHIBITED_CONTENT", "content_filter: violence"])
+def test_a_filter_is_one_by_whatever_name(reason: str) -> None:
+    assert answer([delta("par"), delta(finish=reason), DONE]).stop_reason == "content_filter"

@@ -40,6 +40,7 @@ CHOICES = st.fixed_dictionaries(
         "message": st.none() | st.just({"content": "whole"}),
         "error": st.none() | st.just({"message": "boom"}),
         "logprobs": st.none() | st.just({"content": []}),
+        "usage": st.just({"prompt_tokens": 9, "completion_tokens": 1}),
     },
 )
 CHUNKS = st.fixed_dictionaries(
@@ -84,7 +85,9 @@ def outcome(profile, events, *, plain):
     return seen
 
 
-@pytest.mark.parametrize("name", ["generic", "deepseek", "groq", "ollama", "openrouter", "mistral"])
+@pytest.mark.parametrize(
+    "name", ["generic", "deepseek", "groq", "ollama", "openrouter", "mistral", "moonshot"]
+)
 @settings(max_examples=150)
 @given(EVENTS)
 def test_both_ways_come_to_the_same_end(name, events):
@@ -111,3 +114,30 @@ def test_a_provider_whose_chunks_are_never_plain_is_not_asked_for_ever():
     for number in range(1, 200):
         decoder.decode(ServerSentEvent(data=json.dumps(chunk)), number, 0.0)
     assert decoder._misses < 60
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"end_when": {"choices.0.delta.end": True}},
+        {"end_when": {"model": "END"}},
+        {"usage_paths": ("__init__.x",)},
+        {"usage_paths": ("usage.total",)},
+        {"reasoning_fields": ("think-ing",)},
+        {"reasoning_fields": ("content",)},
+    ],
+)
+def test_a_profile_that_looks_where_the_structs_look_goes_the_long_way(fields):
+    assert ChatDecoder(Profile(**fields), Origin("r", 1, 0.0))._plain == {}
+
+
+def test_a_message_that_repeats_short_pieces_is_not_said_twice():
+    def chunk(**choice):
+        return json.dumps({"id": "c", "model": "m", "choices": [{"index": 0, **choice}]})
+
+    events = [
+        chunk(message={"content": "a"}),
+        chunk(delta={"content": "b"}),
+        chunk(message={"content": "ab"}, finish_reason="stop"),
+    ]
+    assert outcome(Profile(), events, plain=True) == outcome(Profile(), events, plain=False)

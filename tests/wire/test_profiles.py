@@ -7,9 +7,11 @@ import msgspec
 import pytest
 
 from mini_agent.core.errors import ConfigError, CutError, ProtocolError
-from mini_agent.core.messages import Request, Response, Usage
-from mini_agent.core.profile import APIS, Api, Profile
+from mini_agent.core.messages import Message, Request, Response, Text, ToolCall, ToolResult, Usage
+from mini_agent.core.profile import APIS, Api, Effort, Profile
+from mini_agent.lab.rules import violations
 from mini_agent.settings import Settings, load
+from mini_agent.wire.adapters import adapter
 from mini_agent.wire.assembly import Origin
 from mini_agent.wire.chat_completions import ChatDecoder
 from mini_agent.wire.framing import BodyDecoder
@@ -369,3 +371,29 @@ def test_reasoning_apart_from_the_output_is_added_only_where_the_total_says_so()
 def test_a_wrong_family_is_found_when_the_table_is_read() -> None:
     with pytest.raises(msgspec.ValidationError, match=r"families\.chat: "):
         profile("x", {"api": "messages", "families": {"chat": {"hosts": 1}}})
+
+
+def _conversation() -> tuple[Message, ...]:
+    call = ToolCall("call_1", "read_file", {"path": "a"})
+    return (
+        Message("user", (Text("hi"),)),
+        Message("assistant", (Text("look"), call)),
+        Message("tool", (ToolResult("alpha", call_id="call_1"),)),
+        Message("assistant", (Text("it says alpha"),)),
+        Message("user", (Text("thanks"),)),
+    )
+
+
+@pytest.mark.parametrize("effort", [None, "off", "low", "medium", "high"])
+@pytest.mark.parametrize("name", list(SHIPPED))
+def test_every_vendors_requests_obey_the_rules_of_each_family_it_speaks(
+    name: str, effort: Effort | None
+) -> None:
+    """Thinking is left out of the history: what vendors want back of it is tested with their streams."""
+    known = SHIPPED[name]
+    for api in (known.api, *known.families):
+        body = adapter(api).encode(
+            Request(_conversation(), system="s", model="m", effort=effort), speaking(known, api), frozenset()
+        )
+        found = [one for one in violations(api, body) if "signature" not in one and "thinking" not in one]
+        assert found == []
