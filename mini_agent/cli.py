@@ -111,9 +111,10 @@ def mini_agent(
     if print_ not in (None, "-") and prompt is not None:
         raise ConfigError("there are two prompts, one after -p and one besides: put them into one")
     ask = next(one for one in (prompt, print_, "-") if one is not None)
-    raise typer.Exit(
-        headless.answer(app.warm(settings, watched=False), ask, output_format, app.facts(settings).notices)
-    )
+    notices = app.facts(settings).notices
+    if settings.is_demo and not {"model", "profile"} & settings.origins.keys():
+        notices += ("no key is set: the demo model answers (--model demo says that it may)",)
+    raise typer.Exit(headless.answer(app.warm(settings, watched=False), ask, output_format, notices))
 
 
 @_lab.callback()

@@ -6,6 +6,7 @@ able to send the user's key elsewhere; it is said that they were not.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -252,7 +253,7 @@ def _from_config(table: Mapping[str, Any], path: Path) -> _Layer:
             near = get_close_matches(key, known, n=1, cutoff=0.4)
             guess = f"; did you mean {near[0]}?" if near else ""
             raise ConfigError(f"{path}, line {_line_of(path, key)}: there is no setting {key}{guess}")
-        yield option, value, f"{path} [{key}]"
+        yield option, value, f"{path}, line {_line_of(path, key)}: [{key}]"
 
 
 def _profiles(table: object, path: Path) -> dict[str, Profile]:
@@ -264,7 +265,11 @@ def _profiles(table: object, path: Path) -> dict[str, Profile]:
         try:
             profiles[name] = profile(name, own, profiles.get(name))
         except (msgspec.ValidationError, TypeError) as error:
-            raise ConfigError(f"{path}, line {_line_of(path, name)}: [profiles.{name}]: {error}") from None
+            unknown = re.search(r"unknown field `(\w+)`", str(error))
+            near = get_close_matches(unknown[1], Profile.__struct_fields__, n=1) if unknown else []
+            guess = f"; did you mean {near[0]}?" if near else ""
+            line = _line_of(path, unknown[1] if unknown else name)
+            raise ConfigError(f"{path}, line {line}: [profiles.{name}]: {error}{guess}") from None
     return profiles
 
 
@@ -296,19 +301,21 @@ def _text(path: Path) -> str:
 
 
 def _dotenv(path: Path) -> dict[str, str]:
-    """The variables of a `.env` file; nothing is exported."""
+    """The variables of a `.env` file; nothing is exported. Raises ConfigError that names file and line."""
     text = _text(path)
     if not text:
         return {}
     from io import StringIO  # noqa: PLC0415  with the next: slow to load, and most people have no such file
 
-    from dotenv import dotenv_values  # noqa: PLC0415
+    from dotenv.parser import parse_stream  # noqa: PLC0415
 
-    return {
-        name: value
-        for name, value in dotenv_values(stream=StringIO(text), interpolate=False).items()
-        if value is not None
-    }
+    variables: dict[str, str] = {}
+    for binding in parse_stream(StringIO(text)):
+        if binding.error:
+            raise ConfigError(f"{path}, line {binding.original.line}: this is not NAME=value")
+        if binding.key is not None and binding.value is not None:
+            variables[binding.key] = binding.value
+    return variables
 
 
 def _vendor(
@@ -323,17 +330,22 @@ def _vendor(
     named_with_address: whether the profile was named where the address was set, so that its key is meant for it.
     """
     named, base_url, api = values.get("profile"), values.get("base_url"), values.get("api")
+    if named and named not in (*profiles, DEMO.name):
+        raise ConfigError(f"there is no profile {named!r}; the profiles are {', '.join(profiles)}, demo")
     if values.get("model") == DEMO.name or named == DEMO.name:
         return DEMO, ""
     if named:
-        if named not in profiles:
-            raise ConfigError(f"there is no profile {named!r}; the profiles are {', '.join(profiles)}, demo")
         profile = profiles[named]
     elif base_url:
         profile = owner(base_url, profiles) or profiles["generic"]
     else:
         keyed = (one for one in profiles.values() if one.base_url and _key(one.key_env, variables))
         profile = next(keyed, DEMO)
+        if profile is DEMO and (values.get("model") or api):
+            raise ConfigError(
+                f"no key is set, so {values.get('model') or api} can't be asked: set a key such as {_first_key(profiles)},"
+                " give --base-url, or take --model demo"
+            )
     if profile is DEMO:
         return DEMO, ""
     own = not base_url or (named and named_with_address) or owner(base_url, profiles) is profile
@@ -346,7 +358,14 @@ def _vendor(
     if not profile.base_url:
         raise ConfigError(f"profile {profile.name} needs an address: give --base-url or MINI_AGENT_BASE_URL")
     endpoint(profile)
-    return profile, _key((*(profile.key_env if own else ()), "MINI_AGENT_API_KEY"), variables)
+    key = _key((*(profile.key_env if own else ()), "MINI_AGENT_API_KEY"), variables)
+    if not key and not base_url and profile.key_env and profile.hosts:
+        raise ConfigError(f"no key is set for {profile.name}: set {' or '.join(profile.key_env)}")
+    return profile, key
+
+
+def _first_key(profiles: Mapping[str, Profile]) -> str:
+    return next((name for profile in profiles.values() for name in profile.key_env), "MINI_AGENT_API_KEY")
 
 
 def _key(names: Sequence[str], variables: Mapping[str, str]) -> str:
@@ -375,6 +394,10 @@ def _notices(
             )
         if os.path.exists(folder / ".mini-agent" / "config.toml"):  # noqa: PTH110  pathlib's raises where it may not look
             yield f"this folder's .mini-agent/config.toml is not obeyed; your own is {home / 'config.toml'}"
+    for name in variables:
+        if name.startswith(("MINI_AGENT_", "DEMO_")) and name not in ours | {"MINI_AGENT_HOME"}:
+            near = get_close_matches(name, ours, n=1)
+            yield f"there is no setting {name}" + (f"; did you mean {near[0]}?" if near else "")
     if profile is DEMO and variables.get("MINI_AGENT_API_KEY", "").strip():
         yield "MINI_AGENT_API_KEY is set, but no endpoint: give --base-url or MINI_AGENT_BASE_URL"
 

@@ -7,7 +7,12 @@ from pathlib import Path
 
 CONSOLE_SCRIPT = [str(Path(sys.executable).parent / ("mini-agent.exe" if os.name == "nt" else "mini-agent"))]
 MODULE = [sys.executable, "-m", "mini_agent"]
-QUICK = {"DEMO_DELAY_MS": "0", "DEMO_SEED": "7", "MINI_AGENT_RETRY_BASE_S": "0.01"}
+QUICK = {
+    "MINI_AGENT_MODEL": "demo",
+    "DEMO_DELAY_MS": "0",
+    "DEMO_SEED": "7",
+    "MINI_AGENT_RETRY_BASE_S": "0.01",
+}
 
 
 def run(*arguments, cwd, stdin="", env=None, program=None, **options):

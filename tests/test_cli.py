@@ -199,7 +199,7 @@ def test_3_a_cap_on_steps(tmp_path):
     (tmp_path / "a.txt").write_text("alpha\n")
     result = run("-p", "read a.txt", "--max-steps", "1", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (3, "")
-    assert "1 steps" in result.stderr
+    assert "per turn: 1" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,13 @@ def test_a_vendors_key_goes_to_its_own_host_only_unless_the_vendor_was_named(set
 
 def test_later_layers_win_and_origins_are_known(settle):
     config = '[model]\nname = "from-config"\nprofile = "deepseek"\n[limits]\nmax_steps = 7\n'
-    layered = settle(config=config)
+    layered = settle(config=config, env=DEEPSEEK)
     assert (layered.model, layered.max_steps) == ("from-config", 7)
-    layered = settle(config=config, dotenv="MINI_AGENT_MODEL=from-dotenv\n")
+    layered = settle(config=config, env=DEEPSEEK, dotenv="MINI_AGENT_MODEL=from-dotenv\n")
     assert layered.model == "from-dotenv"
-    layered = settle(env={"MINI_AGENT_MODEL": "from-env"})
+    layered = settle(env={**DEEPSEEK, "MINI_AGENT_MODEL": "from-env"})
     assert layered.model == "from-env"
-    layered = settle({"model": "from-flag"}, env={"MINI_AGENT_MODEL": "from-env"})
+    layered = settle({"model": "from-flag"}, env={**DEEPSEEK, "MINI_AGENT_MODEL": "from-env"})
     assert (layered.model, layered.origins["model"]) == ("from-flag", "--model")
 
 
@@ -219,7 +219,7 @@ model = "deepseek-v4-pro"
     assert (changed.model, changed.profile.base_url) == ("deepseek-v4-pro", "https://api.deepseek.com")
     with pytest.raises(ConfigError, match=r"line 1: profiles are tables"):
         settle(config="profiles = 3\n")
-    with pytest.raises(ConfigError, match=r"line 2: \[profiles.mine\]"):
+    with pytest.raises(ConfigError, match=r"line 3: \[profiles.mine\].*did you mean base_url"):
         settle(config="\n[profiles.mine]\nbase = 'x'\n")
 
 
@@ -268,3 +268,33 @@ def test_t7_the_key_of_a_profile_of_ones_own_is_kept_from_child_processes(settle
     chosen = settle(config=config, env={"CORP_TOKEN": "k-corp"})
     assert chosen.api_key == "k-corp"
     assert "CORP_TOKEN" not in chosen.environment
+
+
+@pytest.mark.parametrize("flags", [{"model": "deepseek-flash"}, {"api": "messages"}])
+def test_without_a_key_a_named_model_is_not_answered_by_the_demo(settle, flags):
+    with pytest.raises(ConfigError, match=r"no key is set.*DEEPSEEK_API_KEY"):
+        settle(flags)
+
+
+def test_a_vendor_without_its_key_is_not_asked(settle):
+    with pytest.raises(ConfigError, match="no key is set for openai: set OPENAI_API_KEY"):
+        settle({"profile": "openai"})
+    assert settle({"profile": "ollama", "model": "m"}).api_key == ""
+    assert settle({"profile": "openai"}, env={"MINI_AGENT_API_KEY": "k"}).api_key == "k"
+
+
+def test_a_misspelt_variable_is_noticed(settle):
+    (notice,) = settle(dotenv="MINI_AGENT_MAX_RETRIE=3\n").notices
+    assert "did you mean MINI_AGENT_MAX_RETRIES?" in notice
+
+
+def test_a_line_of_dotenv_that_is_none_names_file_and_line(settle):
+    with pytest.raises(ConfigError, match=r"\.env, line 2: this is not NAME=value"):
+        settle(dotenv="A=1\nnot a line\n")
+
+
+def test_a_value_that_cant_be_names_its_line(settle):
+    with pytest.raises(
+        ConfigError, match=r"line 2: \[retry.policy\] is 'patiant': expected default or patient"
+    ):
+        settle(config="[retry]\npolicy = 'patiant'\n")

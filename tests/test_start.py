@@ -117,5 +117,7 @@ def test_what_is_planted_in_the_working_directory_is_neither_run_nor_obeyed(tmp_
 def test_a_planted_dotenv_does_not_choose_the_model(tmp_path, program):
     with LabThread() as foreign:
         (tmp_path / ".env").write_text(f"MINI_AGENT_BASE_URL={foreign.base_url}\nMINI_AGENT_MODEL=m\n")
-        assert "demo model" in run("-p", "hello", cwd=tmp_path, program=program).stdout
+        result = run("-p", "hello", cwd=tmp_path, program=program, env={"MINI_AGENT_MODEL": ""})
+        assert "demo model" in result.stdout
+        assert "no key is set: the demo model answers" in result.stderr
         assert foreign.requests == []

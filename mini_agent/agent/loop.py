@@ -183,7 +183,7 @@ class Agent:
                 await self._calls.refuse(response.tool_calls, CUT)
             else:
                 await self._calls.run(response.tool_calls, stopped=lambda: self._cancelled)
-        await self._notice(f"stopped after {self._settings.max_steps} steps (the cap on steps per turn)")
+        await self._notice(f"stopped at the cap on steps per turn: {self._settings.max_steps}")
         return "max_steps"
 
     async def _ask(self) -> Response:

@@ -46,10 +46,11 @@ class Spent(msgspec.Struct):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """Ask again after `wait_s`."""
+    """Ask again after `wait_s`. of: how many retries there can be in all, as far as is known now."""
 
     wait_s: float
     decision: RetryDecision
+    of: int
 
 
 class GiveUp(msgspec.Struct, frozen=True):
@@ -90,7 +91,8 @@ def decide(error: ModelError, spent: Spent, policy: RetryPolicy, rng: random.Ran
         return GiveUp(f"gave up after {_count(spent.retries)}" if spent.retries else None)
     wait = jittered(wait_exponential(multiplier=policy.base_s, max=policy.cap_s), policy, rng)(state)
     decision: RetryDecision = "backoff" if error.kind in ("rate_limit", "overloaded") else "plain"
-    return Retry(max(wait, hint or 0.0), decision)
+    of = min(allowed, spent.retries + EMPTY_RETRIES - spent.empty) if error.kind == "empty" else allowed
+    return Retry(max(wait, hint or 0.0), decision, of)
 
 
 def _count(retries: int) -> str:

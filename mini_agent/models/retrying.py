@@ -82,7 +82,7 @@ class RetryingModel:
             request_id=attempt.request_id,
             attempt=attempt.number,
             retry=spent.retries,
-            max_retries=self._policy.max_retries,
+            max_retries=decision.of,
             wait_s=decision.wait_s,
             decision=decision.decision,
             error=error.info(),

@@ -227,8 +227,13 @@ def result_rows(event: ToolFinished, whose: str, spent_s: float, width: int) -> 
     whose: the tool's name, where that is not clear from the row above.
     """
     first, *more = event.content.strip().split("\n")
+    verdict = ""
+    if more and more[-1].startswith("[") and more[-1].endswith("]"):  # a tool's own word on how it went
+        verdict = one_line(more.pop()[1:-1])
     said = f"{one_line(whose)}: " * bool(whose) + (one_line(first) or "(no output)")
     notes = [f"{len(more)} more line{'s' * (len(more) > 1)}"] if more else []
+    if verdict and (event.is_error or not verdict.startswith("exit code 0")):
+        notes.append(verdict)
     if spent_s >= 1:
         notes.append(f"{spent_s:.1f} s")
     note = "".join(f" · {note}" for note in notes)

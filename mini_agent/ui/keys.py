@@ -30,6 +30,9 @@ SHOWN = 3
 BURST_S = 0.5
 """Keys closer together than this belong to one thought: its later ones don't answer a question that came up in it."""
 
+HOLD_S = 0.3
+"""A letter answers when nothing else has followed it for so long: it may be the first of a word that is no answer."""
+
 BOUNCE_S = 0.05
 """A key held down, or one that bounced, repeats within this time: it answers no second question."""
 
@@ -150,6 +153,8 @@ class Keys:
         self._flush: asyncio.TimerHandle | None = None
         self._answer: asyncio.Future[str] | None = None
         self._answers: Mapping[str, str] = {}
+        self._held = ""  # what was typed of an answer that does not count yet
+        self._hold: asyncio.TimerHandle | None = None
         self._rest = ""  # of the word a one-key answer began: "yes" typed out is one answer
         self._last_s = float("-inf")
 
@@ -162,11 +167,12 @@ class Keys:
                 yield
             finally:
                 self._drain()
+                self._release()
                 if self._flush:
                     self._flush.cancel()
 
     async def ask(self, answers: Mapping[str, str]) -> str:
-        """The answer of one fresh key out of `answers`; what was typed before does not count."""
+        """The answer of one fresh key out of `answers`, or of the word it begins; what was typed before does not count."""
         self._drain()
         self._answers = answers
         self._answer = asyncio.get_running_loop().create_future()
@@ -174,6 +180,7 @@ class Keys:
             return await self._answer
         finally:
             self._answer = None
+            self._release()
 
     def _ready(self) -> None:
         self._take(self._input.read_keys())
@@ -203,16 +210,70 @@ class Keys:
         now = self._clock()
         gap, self._last_s = now - self._last_s, now
         fresh = gap >= (BOUNCE_S if self._rest else BURST_S)
+        if self._held and gap >= HOLD_S:
+            self._settle()
         if key == Key.ControlC:
             self._cancel()
+        elif self._held:
+            self._go_on(key, data)
         elif self._answer is not None and not self._answer.done() and fresh and key in self._answers:
-            self._rest = self._answers[key][1:] + "\r"
-            self._answer.set_result(self._answers[key])
+            self._begin_answer(key)
         elif key == Key.Escape:
             if self._answer is None:
                 self._cancel()
         elif not (gap < BURST_S and self._belongs_to_answer(key)):
             self._type(key, data)
+
+    def _begin_answer(self, key: Key | str) -> None:
+        if key == Key.Escape:
+            self._reply(self._answers[key])
+        else:
+            self._keep(str(key))
+
+    def _keep(self, held: str) -> None:
+        """Part of an answer; it counts when nothing else follows for a while."""
+        if self._hold:
+            self._hold.cancel()
+        self._held = held
+        self._hold = asyncio.get_running_loop().call_later(HOLD_S, self._settle)
+
+    def _go_on(self, key: Key | str, data: str) -> None:
+        """A key right behind the beginning of an answer: more of it, its end, or the sign that it was none."""
+        word = self._answers[self._held[0]]
+        if key == Key.ControlM:
+            self._settle()
+            self._rest = ""
+        elif key == Key.Escape and key in self._answers:
+            self._held = ""
+            self._reply(self._answers[key])
+        elif word.startswith((self._held + str(key)).lower()):
+            self._keep(self._held + str(key))
+        else:
+            self._release()
+            self._type(key, data)
+
+    def _settle(self) -> None:
+        """What is held is the answer."""
+        held, self._held = self._held, ""
+        if held:
+            word = self._answers[held[0]]
+            self._rest = word[len(held) :] + "\r"
+            self._reply(word)
+
+    def _reply(self, word: str) -> None:
+        if self._hold:
+            self._hold.cancel()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(word)
+
+    def _release(self) -> None:
+        """What is held is typing after all."""
+        held, self._held = self._held, ""
+        if self._hold:
+            self._hold.cancel()
+        if held:
+            self._typed.insert(held)
+            self._changed()
 
     def _belongs_to_answer(self, key: Key | str) -> bool:
         """Whether this only goes on with the answer just given: the rest of its word, and Enter."""

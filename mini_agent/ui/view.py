@@ -334,12 +334,19 @@ class View:
             self._end_attempt(now)  # what was said stays
         self._void_attempt()
         self._end_wait(now, made=False)
-        self._tools.clear()
+        self._stop_tools(now)
         self._question = ""
         if event.reason == "cancelled":
             self._commit("notes", [paint("✗ interrupted", "yellow")])
         if receipt := self._receipt.line():
             self._commit("receipt", [paint(row, "dim") for row in wrap(receipt, self._screen.width)])
+
+    def _stop_tools(self, now: float) -> None:
+        """Tools that ran when the turn ended: the last of what they said stays."""
+        for tool in self._tools.values():
+            stopped = paint(f"  └ stopped after {now - tool.began:.1f} s", "dim")
+            self._commit("tools", [*tool.rows(self._screen.width), stopped])
+        self._tools.clear()
 
     def cut_short(self) -> None:
         """The turn ends without its end, because the program does: what was said stays, and that it broke off."""
@@ -347,6 +354,7 @@ class View:
             now = self._clock()
             self._end_attempt(now)
             self._end_wait(now, made=False)
+            self._stop_tools(now)
             self._commit("notes", [paint("✗ interrupted", "yellow")])
 
     def _status_row(self, width: int, now: float) -> str:

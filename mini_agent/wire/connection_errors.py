@@ -31,6 +31,12 @@ def mapped(error: Exception, url: httpx.URL, connect_s: float, *, answering: boo
             f"the proxy on the way to {host} refused: {_cause(error)}",
             hint=_PROXY_HINT,
         )
+    elif isinstance(error, httpx.ConnectError) and isinstance(_deepest(error), ConnectionRefusedError):
+        where = f"{host}:{url.port}" if url.port else host
+        result = ConnectionFailedError(
+            f"no connection to {where}: it was refused",
+            hint=_PROXY_HINT if getproxies() else "Is the server running, and is this its port?",
+        )
     elif isinstance(error, httpx.ConnectError):
         # A certificate that is not trusted will not be a second later.
         result = ConnectionFailedError(

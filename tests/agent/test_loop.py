@@ -256,7 +256,7 @@ async def test_steps_are_capped_and_it_is_said(bench):
     events = await one.turn()
     assert len(one.model.requests) == 3
     assert events[-1].reason == "max_steps"
-    assert "3 steps" in of(events, Notice)[0].text
+    assert "per turn: 3" in of(events, Notice)[0].text
 
 
 async def test_a_change_is_asked_about_with_its_diff_and_done_when_allowed(bench):

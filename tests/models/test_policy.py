@@ -100,7 +100,7 @@ def test_r2_after_a_tool_run_by_the_provider_there_is_one_retry_at_most():
 
 def test_r4_the_wait_is_the_larger_of_the_hint_and_our_own():
     rng = random.Random(1)
-    assert decide(rate_limited(retry_after_s=20), Spent(), DEFAULT, rng) == Retry(20, "backoff")
+    assert decide(rate_limited(retry_after_s=20), Spent(), DEFAULT, rng) == Retry(20, "backoff", 4)
     assert decide(rate_limited(retry_after_s=0.01), Spent(), DEFAULT, rng).wait_s >= 0.5
 
 
@@ -120,4 +120,6 @@ def test_r4_the_servers_veto_counts_either_way():
 def test_a6_an_empty_answer_is_asked_for_twice_more():
     rng = random.Random(1)
     assert isinstance(decide(EmptyAnswerError(), Spent(retries=1, empty=1), DEFAULT, rng), Retry)
+    assert decide(EmptyAnswerError(), Spent(), DEFAULT, rng).of == 2
+    assert decide(EmptyAnswerError(), Spent(retries=3, empty=1), DEFAULT, rng).of == 4
     assert decide(EmptyAnswerError(), Spent(retries=2, empty=2), DEFAULT, rng) == GiveUp("asked 3 times")

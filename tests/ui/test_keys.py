@@ -241,6 +241,38 @@ async def test_an_answer_typed_out_is_one_answer() -> None:
         assert (it.typed.finished, it.typed.line) == ([], "rest")
 
 
+@pytest.mark.parametrize("words", ["you stop", "next thing", "yesterday", "nope", "y y"])
+async def test_a_word_that_begins_like_an_answer_is_typing(words: str) -> None:
+    with board() as it:
+        task = await asked(it)
+        await it.type(words)
+        assert not task.done()
+        assert it.typed.line == words
+        task.cancel()
+
+
+async def test_a_word_that_begins_like_an_answer_is_typing_key_by_key() -> None:
+    with board() as it:
+        task = await asked(it)
+        await it.type("y")
+        for key in "ou":
+            await it.type(key, after_s=0.12)
+        assert not task.done()
+        assert it.typed.line == "you"
+        task.cancel()
+
+
+async def test_ctrl_c_behind_the_beginning_of_an_answer_does_not_let_it_count() -> None:
+    with board() as it:
+        task = await asked(it)
+        await it.type("y\x03")
+        assert it.cancels == 1
+        assert not task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert it.typed.line == "y"
+
+
 async def test_what_follows_an_answer_later_is_typing() -> None:
     with board() as it:
         task = await asked(it)

@@ -226,7 +226,10 @@ default_max_tokens = 100
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ('[profiles.a]\nbase_ulr = "x"\n', "line 1: [profiles.a]: Object contains unknown field `base_ulr`"),
+        (
+            '[profiles.a]\nbase_ulr = "x"\n',
+            "line 2: [profiles.a]: Object contains unknown field `base_ulr`; did you mean base_url?",
+        ),
         ("\n[profiles.a]\nhosts = 3\n", "line 2: [profiles.a]: Expected `array`, got `int` - at `$.hosts`"),
         ('[profiles.a]\napi = "grpc"\n', "[profiles.a]: Invalid enum value 'grpc' - at `$.api`"),
         ("[profiles.a]\ndeadlines.idle_s = -1\n", "at `$.deadlines.idle_s`"),
