@@ -43,14 +43,19 @@ def question_rows(request: ApprovalRequest, width: int) -> list[str]:
     preview = request.preview
     title = one_line(request.name)
     head = fit(f"● {title} ", width)
-    rows = wrap(visible(preview.summary or preview.subject or title), max(1, width - cells(head)))
+    summary = preview.summary or preview.subject or title
+    verb, _, rest = summary.partition(" ")
+    if rest and title.startswith(f"{verb}_"):
+        summary = rest  # "edit_file edit notes.md" says it twice
+    rows = wrap(visible(summary), max(1, width - cells(head)))
     out = [paint(head, "cyan") + rows[0], *("  " + row for row in rows[1:])]
     if preview.diff:
         out += ["  " + row for row in diff_rows(preview.diff, max(1, width - 2), DIFF_ROWS)]
     elif preview.subject not in preview.summary:
         for line in preview.subject.split("\n"):
             out += ["  " + paint(row, "bold") for row in wrap(visible(line), max(1, width - 2))]
-    return [*out, *(paint(row, "dim") for row in wrap(one_line(request.reason), width) if row)]
+    why = wrap(one_line(request.reason), max(1, width - 2))
+    return [*out, *("  " + paint(row, "dim") for row in why if row)]
 
 
 def diff_rows(diff: str, width: int, limit: int) -> list[str]:

@@ -64,17 +64,17 @@ def test_f07_a_command_is_shown_with_visible_escapes() -> None:
         request(subject="echo ok\x1b[2K\rrm -rf ~\nsecond\u202e", summary="run a command"), 80
     )
     assert shown(rows) == [
-        "● run_bash run a command",
+        "● run_bash a command",
         "  echo ok\\x1b[2K\\rrm -rf ~",
         "  second\\u202e",
-        "it runs a command",
+        "  it runs a command",
     ]
 
 
 def test_a_command_that_is_in_the_summary_is_shown_once() -> None:
     assert shown(question_rows(request(subject="make", summary="run make"), 80))[:2] == [
-        "● run_bash run make",
-        "it runs a command",
+        "● run_bash make",
+        "  it runs a command",
     ]
 
 
