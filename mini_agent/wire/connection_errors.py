@@ -45,7 +45,7 @@ def mapped(error: Exception, url: httpx.URL, connect_s: float, *, answering: boo
             hint=_PROXY_HINT if getproxies() else None,
         )
     elif isinstance(error, httpx.RemoteProtocolError) and answering:
-        result = CutError(f"{host} ended its answer too early: {_cause(error)}")
+        result = CutError(f"{host} ended its answer too early")
     else:
         result = ConnectionFailedError(f"the connection to {host} broke: {_cause(error)}")
     result.__cause__ = error
