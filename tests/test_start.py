@@ -53,7 +53,18 @@ def test_the_start_loads_only_what_the_prompt_needs():
     assert foreign <= ALLOWED
     ours = {name for name in run.stdout.split() if name.startswith("mini_agent.")}
     rooms = {name.split(".")[1] for name in ours}
-    assert rooms <= {"app", "cli", "core", "models", "settings", "ui", "wire", "workspace"}
+    assert rooms <= {
+        "app",
+        "cli",
+        "core",
+        "models",
+        "settings",
+        "sources",
+        "ui",
+        "vendor",
+        "wire",
+        "workspace",
+    }
     assert {name for name in ours if name.startswith(("mini_agent.models.", "mini_agent.wire."))} == {
         "mini_agent.models.base",
         "mini_agent.wire.profiles",
