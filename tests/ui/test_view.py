@@ -249,6 +249,34 @@ def test_a_tool_shows_its_last_output_and_leaves_its_result() -> None:
     assert "\x1b[31mexit 1" in "".join(play.terminal.written)
 
 
+def test_a_command_that_failed_says_how_and_one_that_did_not_says_nothing_of_it() -> None:
+    play = Play().feed(
+        tool_started("a", command="make"),
+        tool_finished("a", content="one\ntwo\n[exit code 3]", is_error=True),
+        tool_started("b", command="true"),
+        tool_finished("b", content="fine\n[exit code 0]"),
+    )
+    assert "  └ one · 1 more line · exit code 3" in play.lines
+    assert "  └ fine" in play.lines
+
+
+@pytest.mark.parametrize("reason", ["cancelled", None])
+def test_a_tool_that_was_stopped_leaves_the_end_of_its_output(reason: TurnReason | None) -> None:
+    """Cancelled, or ended with the program before the turn had its end."""
+    play = Play().feed(tool_started(command="make"))
+    for number in range(9):
+        play.feed(ToolOutput(t=0, call_id="c1", text=f"line {number}\n"))
+    play.wait(2)
+    if reason is None:
+        play.view.cut_short()
+    else:
+        play.feed(finished(reason))
+    play.stage.close()
+    assert play.lines[1:5] == [f"  line {number}" for number in range(5, 9)]
+    assert "  └ stopped after 2.0 s" in play.lines
+    assert "✗ interrupted" in play.lines
+
+
 def test_results_of_parallel_calls_name_their_tool() -> None:
     play = Play().feed(
         tool_started("a", "read_file", path="a"),
