@@ -6,17 +6,15 @@ from typing import Any
 import msgspec
 
 from mini_agent.core.messages import (
-    ERROR_PREFIX,
     Image,
     Message,
     Reasoning,
     Request,
     Text,
     ToolCall,
-    ToolResult,
 )
 from mini_agent.core.profile import Profile
-from mini_agent.wire.outgoing import clean_name, echoed, json_text
+from mini_agent.wire.outgoing import clean_name, echoed, json_text, result_text
 from mini_agent.wire.shaping import call_id, shaped
 
 REASONING_DETAILS = "reasoning_details"
@@ -64,16 +62,11 @@ def _messages(request: Request, profile: Profile) -> list[dict[str, Any]]:
                     {
                         "role": "tool",
                         "tool_call_id": call_id(result.call_id, profile),
-                        "content": _result(result),
+                        "content": result_text(result),
                     }
                     for result in message.tool_results
                 )
     return encoded
-
-
-def _result(result: ToolResult) -> str:
-    """A result's text. Chat completions has no field for failure, so an error says so in its first word."""
-    return f"{ERROR_PREFIX}{result.content}" if result.is_error else result.content
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:

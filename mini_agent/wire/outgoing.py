@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from mini_agent.core.messages import Message
+from mini_agent.core.messages import ERROR_PREFIX, Message, ToolResult
 from mini_agent.core.profile import Profile
 
 SIZE = 64
@@ -23,6 +23,11 @@ def clean_name(name: str) -> str:
 def json_text(arguments: dict[str, Any]) -> str:
     """The arguments of a call as JSON that every parser takes: what is not finite becomes null."""
     return msgspec.json.encode(arguments).decode()
+
+
+def result_text(result: ToolResult) -> str:
+    """A result's text where the family has no field for failure: an error says so in its first word."""
+    return f"{ERROR_PREFIX}{result.content}" if result.is_error else result.content
 
 
 def clean_ids(messages: Sequence[Message]) -> dict[str, str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mini_agent.core.messages import (
-    ERROR_PREFIX,
     Image,
     Message,
     Reasoning,
@@ -19,7 +18,7 @@ from mini_agent.core.messages import (
     ToolResult,
 )
 from mini_agent.core.profile import Profile
-from mini_agent.wire.outgoing import clean_ids, clean_name, echoed, json_text
+from mini_agent.wire.outgoing import clean_ids, clean_name, echoed, json_text, result_text
 from mini_agent.wire.shaping import shaped
 
 REASONING_ITEM = "reasoning_item"
@@ -75,11 +74,10 @@ def _content(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _output(result: ToolResult, ids: Mapping[str, str]) -> dict[str, Any]:
-    """A result. The family has no field for failure, so an error says so in its first word."""
     return {
         "type": "function_call_output",
         "call_id": ids.get(result.call_id, result.call_id),
-        "output": f"{ERROR_PREFIX}{result.content}" if result.is_error else result.content,
+        "output": result_text(result),
     }
 
 

@@ -518,7 +518,7 @@ async def test_t7_a_key_that_the_server_echoes_is_never_told(lab, reply):
 
 async def test_b25_an_error_with_half_a_character_in_it_can_be_told(lab):
     failed = await (await lab(error(400, b'{"error":{"message":"\\ud83d"}}'))).fails()
-    msgspec.json.encode(failed.info())
+    assert msgspec.json.decode(msgspec.json.encode(failed.info()))["message"] == "HTTP 400: \ufffd"
 
 
 @pytest.mark.parametrize("url", ["http://h:abc/v1", "http://[::1/v1", "ftp://h/v1", "http:///v1"])

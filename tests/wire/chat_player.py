@@ -10,8 +10,10 @@ import msgspec
 from mini_agent.core.errors import ModelError
 from mini_agent.core.events import ChannelToken, FirstToken, Notice, StreamEvent, ToolCallDelta
 from mini_agent.core.messages import Response
-from mini_agent.core.profile import Profile
-from mini_agent.wire.chat_completions import ChatDecoder, Origin
+from mini_agent.core.profile import Api, Profile
+from mini_agent.wire.adapters import adapter
+from mini_agent.wire.assembly import Origin
+from mini_agent.wire.decoding import Decoder
 from mini_agent.wire.framing import BodyDecoder
 
 STARTED = 100.0
@@ -24,7 +26,7 @@ class Played(msgspec.Struct):
     events: list[StreamEvent]
     response: Response | None
     error: ModelError | None
-    decoder: ChatDecoder
+    decoder: Decoder
 
     def said(self) -> Any:
         """Everything that may be compared between two plays, without what depends on how events were numbered."""
@@ -77,10 +79,10 @@ def calls(*entries: Any, finish: str | None = None) -> bytes:
     return delta(tool_calls=list(entries), finish=finish)
 
 
-def play(chunks: Iterable[bytes], profile: Profile | None = None) -> Played:
+def play(chunks: Iterable[bytes], profile: Profile | None = None, api: Api = "chat") -> Played:
     """The outcome of a body that comes in these chunks."""
     body = BodyDecoder()
-    decoder = ChatDecoder(profile or Profile(), Origin("request", 1, STARTED))
+    decoder = adapter(api).decoder(profile or Profile(), Origin("request", 1, STARTED))
     events: list[StreamEvent] = []
     numbers = itertools.count(1)
     response: Response | None = None
@@ -123,10 +125,10 @@ def check(played: Played) -> None:
         msgspec.json.encode(played.response)
 
 
-def three_ways(chunks: Sequence[bytes], profile: Profile | None = None) -> Played:
+def three_ways(chunks: Sequence[bytes], profile: Profile | None = None, api: Api = "chat") -> Played:
     """The outcome, which is the same as given, joined and byte by byte."""
     body = b"".join(chunks)
-    given = play(chunks, profile)
-    assert play([body], profile).said() == given.said()
-    assert play([body[place : place + 1] for place in range(len(body))], profile).said() == given.said()
+    given = play(chunks, profile, api)
+    assert play([body], profile, api).said() == given.said()
+    assert play([body[place : place + 1] for place in range(len(body))], profile, api).said() == given.said()
     return given

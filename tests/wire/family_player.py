@@ -1,19 +1,15 @@
-"""Plays bodies of any family, and what a case of a family's corpus is."""
+"""What a case of a family's corpus is, and what is true of it."""
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import chat_player
 import msgspec
-from chat_player import STARTED, Played, check
+from chat_player import Played
 
 from mini_agent.core.errors import ModelError
-from mini_agent.core.events import StreamEvent
 from mini_agent.core.messages import Response, Usage
 from mini_agent.core.profile import Api, Profile
-from mini_agent.wire.adapters import adapter
-from mini_agent.wire.assembly import Origin
-from mini_agent.wire.framing import BodyDecoder
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,35 +27,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 def play(api: Api, chunks: Iterable[bytes], profile: Profile | None = None) -> Played:
     """The outcome of a body that comes in these chunks."""
-    body = BodyDecoder()
-    decoder = adapter(api).decoder(profile or Profile(), Origin("request", 1, STARTED))
-    events: list[StreamEvent] = []
-    numbers = itertools.count(1)
-    response: Response | None = None
-    error: ModelError | None = None
-    try:
-        for chunk in chunks:
-            for event in body.feed(chunk):
-                number = next(numbers)
-                events += decoder.decode(event, number, STARTED + number)
-        for event in body.close():
-            number = next(numbers)
-            events += decoder.decode(event, number, STARTED + number, at_end=True)
-        response = decoder.close()
-    except ModelError as caught:
-        error = caught
-    played = Played(events, response, error, decoder)
-    check(played)
-    return played
+    return chat_player.play(chunks, profile, api)
 
 
 def three_ways(api: Api, chunks: Sequence[bytes], profile: Profile | None = None) -> Played:
     """The outcome, which is the same as given, joined and byte by byte."""
-    body = b"".join(chunks)
-    given = play(api, chunks, profile)
-    assert play(api, [body], profile).said() == given.said()
-    assert play(api, [body[place : place + 1] for place in range(len(body))], profile).said() == given.said()
-    return given
+    return chat_player.three_ways(chunks, profile, api)
 
 
 def answer(api: Api, chunks: Sequence[bytes], profile: Profile | None = None) -> Response:
