@@ -88,7 +88,10 @@ class ModelError(MiniAgentError):
     """A request that gave no answer.
 
     retryable: whether the same request may succeed a little later (R2). veto: the server's own word on that
-    (`x-should-retry`), None where it said nothing. request_id and attempt are filled in where the attempt is known.
+    (`x-should-retry`), None where it said nothing. refused: what of the request the provider will not take: `images`,
+    `reasoning`, or the name of a top-level field as it was sent. asked_tokens, limit_tokens: the size of the request and
+    what would fit, in the provider's own count, where it named them. request_id and attempt are filled in where the
+    attempt is known.
     """
 
     def __init__(
@@ -105,6 +108,9 @@ class ModelError(MiniAgentError):
         veto: bool | None = None,
         body: str | None = None,
         hint: str | None = None,
+        refused: str | None = None,
+        asked_tokens: int | None = None,
+        limit_tokens: int | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -118,6 +124,9 @@ class ModelError(MiniAgentError):
         self.veto = veto
         self.body = body
         self.hint = hint
+        self.refused = refused
+        self.asked_tokens = asked_tokens
+        self.limit_tokens = limit_tokens
         self.secrets: tuple[str, ...] = ()
         self.request_id: str | None = None
         self.attempt: int | None = None
@@ -198,7 +207,8 @@ class EmptyAnswerError(ModelError):
 
 
 class RepetitionError(ModelError):
-    """The model repeats itself without end."""
+    """The model repeats itself without end. labels: what repeated, or a provider's own names for it."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, labels: tuple[str, ...] = ()) -> None:
         super().__init__(message, kind="repetition", retryable=False)
+        self.labels = labels

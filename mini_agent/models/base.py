@@ -43,8 +43,9 @@ class Meter:
 class Attempt:
     """One try at a request. The outermost Streamer makes it where none is given; wrappers pass it on, renumbered.
 
-    number: from 1. fresh_connection: outside the pool. without: what this attempt leaves out. deadline: the total one
-    of W9, on the event loop's clock, None for none.
+    number: from 1. fresh_connection: outside the pool. without: what this attempt leaves out: `images`, `reasoning` that
+    a provider refused (or its echo, where that was what it missed), or a top-level field by the name it was sent under.
+    deadline: the total one of W9, on the event loop's clock, None for none.
     """
 
     request_id: str
@@ -55,9 +56,9 @@ class Attempt:
     meter: Meter = field(default_factory=Meter)
 
 
-def new_attempt(deadline: float | None = None) -> Attempt:
+def new_attempt(deadline: float | None = None, without: frozenset[str] = frozenset()) -> Attempt:
     """The first attempt of a new request."""
-    return Attempt(request_id=uuid.uuid4().hex, deadline=deadline)
+    return Attempt(request_id=uuid.uuid4().hex, deadline=deadline, without=without)
 
 
 class Streamer(Protocol):
