@@ -55,7 +55,8 @@ def warm(settings: Settings, *, watched: bool) -> Opener:
     """
     # The one place where slow imports are put off: see the list of what the start may load in tests/test_start.py.
     from mini_agent.agent.handover import HandOver  # noqa: PLC0415
-    from mini_agent.agent.loop import Agent, TurnSettings  # noqa: PLC0415
+    from mini_agent.agent.asking import TurnSettings  # noqa: PLC0415
+    from mini_agent.agent.loop import Agent  # noqa: PLC0415
     from mini_agent.agent.prompt import system_prompt  # noqa: PLC0415
     from mini_agent.agent.tools import Registry, ToolContext, discover  # noqa: PLC0415
     from mini_agent.core.history import Conversation  # noqa: PLC0415

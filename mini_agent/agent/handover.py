@@ -8,18 +8,24 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
 
-from mini_agent.core.events import AgentEvent
+from mini_agent.core.events import AgentEvent, AttemptEnded
+from mini_agent.core.messages import Usage
 
 BOUND = 64
 
 
 class HandOver:
-    """Made before the agent and the tracing wrapper, which both put into it."""
+    """Made before the agent and the tracing wrapper, which both put into it.
+
+    spent: what the attempts since `open` reported of their usage, those that were given up included; None where nobody
+    measured any.
+    """
 
     def __init__(self, bound: int = BOUND) -> None:
         self._bound = bound
         self._events: deque[AgentEvent] = deque()
         self._closed = True
+        self.spent: Usage | None = None
         self._came = asyncio.Event()
         self._room = asyncio.Event()
         self._idle = asyncio.Event()
@@ -28,6 +34,7 @@ class HandOver:
         """Starts empty."""
         self._events.clear()
         self._closed = False
+        self.spent = None
         for event in (self._came, self._room, self._idle):
             event.clear()
 
@@ -42,6 +49,9 @@ class HandOver:
         """Hands over past the bound; for what must be told although the producer may not wait."""
         if self._closed:
             return
+        if isinstance(event, AttemptEnded):
+            known = Usage() if event.estimated else event.usage
+            self.spent = known if self.spent is None else self.spent + known
         self._events.append(event)
         self._idle.clear()
         self._came.set()

@@ -8,28 +8,16 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from mini_agent.agent.asking import Asker, TurnSettings
 from mini_agent.agent.calls import CANCELLED, CUT, STOPPED, CallRunner
 from mini_agent.agent.handover import HandOver
 from mini_agent.agent.tools import Registry, ToolContext
 from mini_agent.core.errors import ErrorInfo, ErrorKind, ModelError
-from mini_agent.core.events import (
-    AgentEvent,
-    ChannelToken,
-    Completed,
-    Failed,
-    Notice,
-    Retrying,
-    StreamStarted,
-    TurnFinished,
-    TurnReason,
-    TurnStarted,
-)
+from mini_agent.core.events import AgentEvent, Failed, Notice, TurnFinished, TurnReason, TurnStarted
 from mini_agent.core.history import Conversation
-from mini_agent.core.messages import Request, Response, StopReason, ToolResult, Usage
-from mini_agent.core.permission import Approve, Mode
-from mini_agent.core.profile import Effort
+from mini_agent.core.messages import Response, StopReason, ToolResult, Usage
+from mini_agent.core.permission import Approve
 from mini_agent.core.surrogates import join_surrogates
 from mini_agent.models.base import Streamer
 
@@ -41,28 +29,17 @@ _NO_ANSWER: dict[StopReason, tuple[ErrorKind, str]] = {
         "max_tokens was used up before the answer began: raise --max-tokens, or lower --effort",
     ),
     "context_overflow": ("context_overflow", "the conversation no longer fits the model's context window"),
+    "pause": ("empty", "the provider paused before it answered"),
 }
-"""Ends that are not an answer: whatever text came with them, but for max_tokens, where only no text is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnSettings:
-    """What the requests of a turn are made with. max_steps: how many requests one turn may make."""
-
-    model: str
-    system: str
-    mode: Mode = "ask"
-    max_steps: int = 100
-    max_tokens: int | None = None
-    effort: Effort | None = None
-    stream: bool = True
+"""Ends that are not an answer, whatever text came with them; but for max_tokens and pause, where only no text is none."""
 
 
 class Agent:
     """Runs turns on one conversation, one at a time.
 
     approve: asks the user about a call; it may be cancelled with the turn. handover: shared with whoever else tells
-    events of the turn (the tracing wrapper). now: unix seconds.
+    events of the turn (the tracing wrapper). new_key: reads the key once more from where it came; whether it is another
+    one now. now: unix seconds.
     """
 
     def __init__(
@@ -75,14 +52,22 @@ class Agent:
         context: ToolContext,
         settings: TurnSettings,
         handover: HandOver | None = None,
+        new_key: Callable[[], bool] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._model = model
-        self._specs = tools.specs
         self._conversation = conversation
         self._settings = settings
         self._handover = handover or HandOver()
         self._now = now
+        self._asker = Asker(
+            model,
+            conversation,
+            tools.specs,
+            settings=settings,
+            handover=self._handover,
+            new_key=new_key,
+            now=now,
+        )
         self._calls = CallRunner(
             tools,
             conversation,
@@ -95,18 +80,20 @@ class Agent:
         self._task: asyncio.Task[None] | None = None
         self._begun = False
         self._cancelled = False
-        self._partial: list[str] = []
         self._usage = Usage()
         self._text = ""
 
-    async def run(self, prompt: str) -> AsyncGenerator[AgentEvent, None]:
-        """One turn; its last event is `TurnFinished`. Closing it early tears the turn down without further events."""
+    async def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
+        """One turn; its last event is `TurnFinished`. Closing it early tears the turn down without further events.
+
+        prompt: None goes on from where a turn failed, with the history as it is.
+        """
         if self._task is not None:
             raise RuntimeError("a turn is running already")
-        prompt = join_surrogates(prompt)
+        prompt = None if prompt is None else join_surrogates(prompt)
         self._begun = self._cancelled = False
         self._usage, self._text = Usage(), ""
-        self._partial.clear()
+        self._asker.partial.clear()
         self._handover.open()
         task = self._task = asyncio.create_task(self._work(prompt), name="turn")
         try:
@@ -129,7 +116,7 @@ class Agent:
         if self._begun:  # a task that has not begun would end without a word
             self._task.cancel()
 
-    async def _work(self, prompt: str) -> None:
+    async def _work(self, prompt: str | None) -> None:
         """The turn in its own task: whatever happens, the history is sendable and the turn has its end."""
         self._begun = True
         reason: TurnReason
@@ -141,14 +128,12 @@ class Agent:
                     raise  # torn down from outside: nobody listens any more
                 reason = "cancelled"
             except ModelError as error:
-                self._partial.clear()  # what a broken stream had said is no answer
                 self._handover.put_now(Failed(t=self._now(), error=error.info()))
-                reason = "failed"
+                reason = "repetition" if error.kind == "repetition" else "failed"
             finally:
                 self._settle()
-            self._handover.put_now(
-                TurnFinished(t=self._now(), reason=reason, text=self._text, usage=self._usage)
-            )
+            spent = self._handover.spent or self._usage  # without a tracing wrapper: of the answers alone
+            self._handover.put_now(TurnFinished(t=self._now(), reason=reason, text=self._text, usage=spent))
         finally:
             self._handover.close()
 
@@ -156,28 +141,28 @@ class Agent:
         """Leaves the history as every provider takes it: what was said stays, every call has its result. Awaits
         nothing.
         """
-        if self._partial:
-            self._text = "".join(self._partial)
-            self._partial.clear()
+        if self._asker.partial:
+            self._text = "".join(self._asker.partial)
+            self._asker.partial.clear()
             self._conversation.add_partial(self._text)
         for call in self._conversation.unanswered():
             self._conversation.add_result(ToolResult(CANCELLED, is_error=True, call_id=call.id))
 
-    async def _turn(self, prompt: str) -> TurnReason:
-        await self._handover.put(TurnStarted(t=self._now(), prompt=prompt))
-        self._conversation.add_user(prompt)
+    async def _turn(self, prompt: str | None) -> TurnReason:
+        await self._handover.put(TurnStarted(t=self._now(), prompt=prompt or ""))
+        if prompt is not None:
+            self._conversation.add_user(prompt)
         self._calls.begin_turn()
         for _ in range(self._settings.max_steps):
             if self._cancelled:  # a tool may have swallowed it
                 return "cancelled"
-            response = await self._ask()
-            if response.stop_reason in ("content_filter", "refusal", "context_overflow"):
+            response = await self._asker.ask()
+            self._text = response.text
+            self._usage += response.usage
+            if self._is_no_answer(response):
                 return await self._no_answer(response)
             if not response.tool_calls:
-                if response.stop_reason == "max_tokens":
-                    if not response.text.strip():
-                        return await self._no_answer(response)
-                    await self._notice("the answer was cut at max_tokens")
+                await self._remark(response)
                 return "denied" if self._calls.denied else "done"
             if response.stop_reason == "max_tokens":
                 await self._calls.refuse(response.tool_calls, CUT)
@@ -186,41 +171,24 @@ class Agent:
         await self._notice(f"stopped at the cap on steps per turn: {self._settings.max_steps}")
         return "max_steps"
 
-    async def _ask(self) -> Response:
-        """One request, its events passed on; the response is in the history when this returns. Raises ModelError."""
-        request = Request(
-            messages=self._conversation.sendable(),
-            system=self._settings.system,
-            tools=self._specs,
-            model=self._settings.model,
-            max_tokens=self._settings.max_tokens,
-            effort=self._settings.effort,
-            stream=self._settings.stream,
+    @staticmethod
+    def _is_no_answer(response: Response) -> bool:
+        said = response.text.strip() or response.tool_calls
+        return response.stop_reason in _NO_ANSWER and not (
+            said and response.stop_reason in ("max_tokens", "pause")
         )
-        await self._handover.settled()
-        response: Response | None = None
-        async with aclosing(self._model.stream(request)) as events:
-            async for event in events:
-                match event:
-                    case StreamStarted() | Retrying():
-                        self._partial.clear()
-                    case ChannelToken(channel="text", text=text):
-                        self._partial.append(text)
-                    case Completed():
-                        response = event.response
-                        self._keep(response)
-                    case _:
-                        pass
-                await self._handover.put(event)
-        if response is None:
-            raise RuntimeError("the model's stream ended without Completed")
-        return response
 
-    def _keep(self, response: Response) -> None:
-        self._partial.clear()
-        self._conversation.add_response(response)
-        self._text = response.text
-        self._usage += response.usage
+    async def _remark(self, response: Response) -> None:
+        """What the user should know of an answer that is one, but not whole."""
+        match response.stop_reason:
+            case "max_tokens":
+                await self._notice("the answer was cut at max_tokens")
+            case "pause":
+                await self._notice("the provider paused its answer here: say so if it is to go on")
+            case "other" if response.raw_stop_reason:
+                await self._notice(f"the provider ended the answer with {response.raw_stop_reason!r}")
+            case _:
+                pass
 
     async def _no_answer(self, response: Response) -> TurnReason:
         """A response that ended in place of an answer: its calls are not run, and the turn fails with the reason."""

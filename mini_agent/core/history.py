@@ -105,10 +105,19 @@ class Conversation:
     def messages(self) -> tuple[Message, ...]:
         return tuple(self._messages)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the last word is the user's or a tool's, so that an answer can be asked for without another message."""
+        return bool(self._messages) and self._messages[-1].role != "assistant"
+
     def sendable(self) -> tuple[Message, ...]:
         """What a request carries: the messages, repaired."""
         self._messages = repair(self._messages)
         return tuple(self._messages)
+
+    def replace(self, messages: Iterable[Message]) -> None:
+        """Another history in place of this one: the same, made shorter."""
+        self._messages = repair(list(messages))
 
     def add_user(self, text: str) -> None:
         self._messages.append(Message("user", (Text(join_surrogates(text)),)))

@@ -1,0 +1,220 @@
+"""One step of a turn: the model is asked, and what its errors call for is done before it is asked again (product R9)."""
+
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from mini_agent.agent import compaction
+from mini_agent.agent.handover import HandOver
+from mini_agent.agent.recovery import Measure, Recovery
+from mini_agent.core import estimates
+from mini_agent.core.errors import ModelError
+from mini_agent.core.events import (
+    ChannelToken,
+    Compacted,
+    Completed,
+    FirstToken,
+    ImagesStripped,
+    Level,
+    Notice,
+    ReasoningCompleted,
+    ResponseStarted,
+    Retrying,
+    StreamStarted,
+    ToolCallDelta,
+)
+from mini_agent.core.history import Conversation
+from mini_agent.core.messages import Message, Request, Response, ToolSpec
+from mini_agent.core.permission import Mode
+from mini_agent.core.profile import Effort
+from mini_agent.models.base import Streamer, new_attempt
+
+_NO_ROOM = "The message itself may be too long; else begin anew, or take a model with a larger window."
+
+_OF_AN_ANSWER = (FirstToken, ChannelToken, ToolCallDelta, ResponseStarted, ReasoningCompleted)
+"""What a summary's request says of itself; it would look like an answer to the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSettings:
+    """What the requests of a turn are made with. max_steps: how many requests one turn may make. window: the model's
+    context window in tokens, None where it is not known.
+    """
+
+    model: str
+    system: str
+    mode: Mode = "ask"
+    max_steps: int = 100
+    max_tokens: int | None = None
+    effort: Effort | None = None
+    stream: bool = True
+    window: int | None = None
+
+
+class Asker:
+    """Asks for the next step of a conversation, its events put into the hand-over, its answer into the history.
+
+    new_key: reads the key once more from where it came; whether it is another one now. partial: the text that an answer
+    under way has said so far.
+    """
+
+    def __init__(
+        self,
+        model: Streamer,
+        conversation: Conversation,
+        specs: tuple[ToolSpec, ...],
+        *,
+        settings: TurnSettings,
+        handover: HandOver,
+        new_key: Callable[[], bool] | None,
+        now: Callable[[], float],
+    ) -> None:
+        self._model = model
+        self._conversation = conversation
+        self._specs = specs
+        self._settings = settings
+        self._handover = handover
+        self._new_key = new_key
+        self._now = now
+        self._recovery = Recovery(settings.window)
+        self.partial: list[str] = []
+
+    async def ask(self) -> Response:
+        """The model's next answer; it is in the history when this returns. Raises ModelError."""
+        self._recovery.begin()
+        while True:
+            request = self._request(self._conversation.sendable())
+            await self._handover.settled()
+            try:
+                return await self._answer(request)
+            except ModelError as error:
+                self.partial.clear()  # what a broken stream had said is no answer
+                measure = self._recovery.measure(error, request.messages)
+                if measure is None or not await self._take(measure, error, request):
+                    if error.kind in ("context_overflow", "too_large"):
+                        error.hint = error.hint or _NO_ROOM
+                    raise
+
+    def _request(self, messages: tuple[Message, ...]) -> Request:
+        return Request(
+            messages=messages,
+            system=self._settings.system,
+            tools=self._specs,
+            model=self._settings.model,
+            max_tokens=self._settings.max_tokens,
+            effort=self._settings.effort,
+            stream=self._settings.stream,
+        )
+
+    async def _answer(self, request: Request) -> Response:
+        """One request, with whatever attempts it takes. Raises ModelError."""
+        response: Response | None = None
+        async with aclosing(
+            self._model.stream(request, new_attempt(without=self._recovery.without))
+        ) as events:
+            async for event in events:
+                match event:
+                    case StreamStarted() | Retrying():
+                        self.partial.clear()
+                    case ChannelToken(channel="text", text=text):
+                        self.partial.append(text)
+                    case ImagesStripped():
+                        self._recovery.refuses("images")
+                    case Completed():
+                        response = event.response
+                        if (overflow := self._recovery.overflow(response)) is not None:
+                            raise overflow  # the answer to half a prompt: it is not passed on
+                        self.partial.clear()
+                        self._conversation.add_response(response)
+                    case _:
+                        pass
+                await self._handover.put(event)
+        if response is None:
+            raise RuntimeError("the model's stream ended without Completed")
+        if (warning := self._recovery.warning(response)) is not None:
+            await self._notice(warning)
+        return response
+
+    # What an error calls for
+
+    async def _take(self, measure: Measure, error: ModelError, request: Request) -> bool:
+        """Does it; whether the request is worth making again. Raises ModelError."""
+        match measure.kind:
+            case "leave_out":
+                self._recovery.refuses(measure.what)
+                await self._notice(f"the provider refuses {measure.what}: asked again without it")
+                return True
+            case "read_key":
+                if self._new_key is None or not self._new_key():
+                    return False
+                await self._notice(
+                    "the key was refused, and is another one now: asked again with that", "info"
+                )
+                return True
+            case "shorten":
+                return await self._shorten(error, request) or await self._next(error, request)
+            case "compact":
+                return await self._compact(error, request)
+
+    async def _next(self, error: ModelError, request: Request) -> bool:
+        measure = self._recovery.measure(error, request.messages)
+        return measure is not None and await self._take(measure, error, request)
+
+    async def _shorten(self, error: ModelError, request: Request) -> bool:
+        """Cuts the largest tool results; whether that made it fit, by our own count."""
+        target = self._recovery.target(error, request.messages)
+        shorter = compaction.shortened(request.messages, target)
+        if estimates.tokens(shorter) > target:
+            return False
+        await self._replace(request.messages, shorter)
+        return True
+
+    async def _compact(self, error: ModelError, request: Request) -> bool:
+        """Has the old part of the history summed up. Raises the error itself where that gives nothing."""
+        target = self._recovery.target(error, request.messages)
+        messages = compaction.shortened(request.messages, target)
+        parts = compaction.split(messages, target // 2)
+        if len(parts.old) < 2:
+            return False  # a message alone has nothing to sum up
+        await self._notice("the conversation no longer fits the model's context window: it is summed up")
+        summary = ""
+        for share in (2, 6):  # the second, much smaller, where even the record of it was too long
+            asked = compaction.summary_request(parts.old, target // share, request)
+            try:
+                summary = await self._summary(asked)
+                break
+            except ModelError as trouble:
+                if trouble.kind not in ("context_overflow", "too_large", "empty"):
+                    raise
+        if not summary:
+            return False
+        await self._replace(request.messages, parts.joined(summary))
+        return True
+
+    async def _summary(self, request: Request) -> str:
+        """The text of the answer; of its events those that tell of waiting and retrying are passed on."""
+        text = ""
+        async with aclosing(
+            self._model.stream(request, new_attempt(without=self._recovery.without))
+        ) as events:
+            async for event in events:
+                if isinstance(event, Completed):
+                    text = event.response.text.strip()
+                elif not isinstance(event, _OF_AN_ANSWER):
+                    await self._handover.put(event)
+        return text
+
+    async def _replace(self, before: tuple[Message, ...], after: list[Message]) -> None:
+        self._conversation.replace(after)
+        await self._handover.put(
+            Compacted(
+                t=self._now(),
+                messages_before=len(before),
+                messages_after=len(after),
+                tokens_before=estimates.tokens(before),
+                tokens_after=estimates.tokens(after),
+            )
+        )
+
+    async def _notice(self, text: str, level: Level = "warning") -> None:
+        await self._handover.put(Notice(t=self._now(), level=level, text=text))

@@ -1,0 +1,149 @@
+"""Making a conversation fit a model's window again (product R9): the largest tool results first, then a summary.
+
+All of it is pure; `asking` carries it out. What was cut out of a result can be had again by calling the tool again; what a
+summary leaves out is gone from the model's view, and stays in the journal.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from mini_agent.core import estimates
+from mini_agent.core.history import repair
+from mini_agent.core.messages import (
+    AnyBlock,
+    Image,
+    Message,
+    Reasoning,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+HEAD, TAIL = 1000, 500
+"""Characters that stay of a result that is shortened; its end is where errors are."""
+
+_LEFT_OUT = (
+    "\n[{count:,} characters left out here, because the conversation no longer fitted the model's window; "
+    "call the tool again for them]\n"
+)
+SUMMARY_CHARACTERS = 12_000
+"""What is kept of a summary: one that is as long as what it sums up would be no help."""
+
+_SYSTEM = (
+    "You sum up the work of a coding agent, so that it can go on from your words alone. Do not answer the user, do not "
+    "call tools, add nothing of your own."
+)
+_TASK = """\
+Below is the record of a conversation between a user and a coding agent, which has become too long. Write what the agent
+must know to go on: what the user wants, in their own words where these matter; what was decided and why; which files were
+read or changed, and how; commands and their outcome; what is still to do. At most 600 words.
+
+<record>
+{record}
+</record>
+"""
+_SUMMARY = "The conversation up to here became too long and was summed up:\n\n{summary}\n\n"
+_GO_ON = "The user's last message was:\n\n{prompt}\n\nGo on with it from where the summary ends."
+
+
+def shortened(messages: Sequence[Message], target: int) -> list[Message]:
+    """`messages` with the largest tool results cut to head and tail, as many as it takes to come down to `target` tokens.
+
+    Equal to what it was given where no result is worth cutting.
+    """
+    result = list(messages)
+    left = estimates.tokens(messages)
+    worthwhile = sorted(
+        (
+            (len(block.content), position, place)
+            for position, message in enumerate(messages)
+            for place, block in enumerate(message.blocks)
+            if isinstance(block, ToolResult) and len(block.content) > 2 * (HEAD + TAIL)
+        ),
+        key=lambda found: (-found[0], found[1], found[2]),
+    )
+    for _, position, place in worthwhile:
+        if left <= target:
+            break
+        message = result[position]
+        blocks = list(message.blocks)
+        block = blocks[place]
+        if isinstance(block, ToolResult):
+            blocks[place] = msgspec.structs.replace(block, content=clipped(block.content, HEAD, TAIL))
+        result[position] = Message(message.role, tuple(blocks))
+        left += estimates.tokens((result[position],)) - estimates.tokens((message,))
+    return result
+
+
+def clipped(text: str, head: int, tail: int) -> str:
+    """The beginning and the end of `text`, with a line between them that says how much is missing."""
+    if len(text) <= head + tail:
+        return text
+    return text[:head] + _LEFT_OUT.format(count=len(text) - head - tail) + text[len(text) - tail :]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A history cut in two at a border: before a message of the user, because elsewhere a call could lose its result."""
+
+    old: Sequence[Message]
+    kept: Sequence[Message]
+
+    def joined(self, summary: str) -> list[Message]:
+        """The history with `summary` in the place of its old part."""
+        said = _SUMMARY.format(summary=clipped(summary.strip(), SUMMARY_CHARACTERS, 0))
+        if self.kept:
+            first, *rest = self.kept
+            return repair([Message("user", (Text(said), *first.blocks)), *rest])
+        prompt = next((message for message in reversed(self.old) if message.role == "user"), None)
+        pictures = [] if prompt is None else [block for block in prompt.blocks if isinstance(block, Image)]
+        asked = "" if prompt is None else _GO_ON.format(prompt=prompt.text.strip())
+        return repair([Message("user", (Text(said + asked), *pictures))])
+
+
+def split(messages: Sequence[Message], keep: int) -> Split:
+    """Cut at the earliest border behind which at most `keep` tokens lie, but for the very first message.
+
+    Where even the last turn is larger, all of it is old.
+    """
+    place = len(messages)
+    size = 0
+    for position in range(len(messages) - 1, 0, -1):
+        size += estimates.tokens((messages[position],))
+        if size > keep:
+            break
+        if messages[position].role == "user":
+            place = position
+    return Split(messages[:place], messages[place:])
+
+
+def summary_request(old: Sequence[Message], limit: int, like: Request) -> Request:
+    """What asks for a summary of `old`.
+
+    limit: tokens that the record of it may take: the beginning stays and, three times as much, the end. like: the request
+    that did not fit, for the model and how it is asked.
+    """
+    characters = limit * estimates.CHARACTERS_PER_TOKEN
+    lines = (_line(message.role, block) for message in old for block in message.blocks)
+    record = clipped("\n".join(filter(None, lines)), characters // 4, characters - characters // 4)
+    task = Message("user", (Text(_TASK.format(record=record)),))
+    return msgspec.structs.replace(like, messages=(task,), system=_SYSTEM, tools=())
+
+
+def _line(role: str, block: AnyBlock) -> str:
+    match block:
+        case Text():
+            return f"{role}: {clipped(block.text.strip(), SUMMARY_CHARACTERS, HEAD)}"
+        case ToolCall():
+            arguments = msgspec.json.encode(block.arguments).decode()
+            return f"call of {block.name}: {clipped(arguments, HEAD, TAIL)}"
+        case ToolResult():
+            failed = " (failed)" if block.is_error else ""
+            return f"its result{failed}: {clipped(block.content.strip(), HEAD, TAIL)}"
+        case Image():
+            return f"{role}: (an image)"
+        case Reasoning():
+            return ""
