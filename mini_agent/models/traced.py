@@ -9,9 +9,11 @@ import math
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TypeVar
 
 from mini_agent.core.errors import ErrorInfo, ModelError
+from mini_agent.core.estimates import CHARACTERS_PER_TOKEN
 from mini_agent.core.events import (
     AttemptEnded,
     ChannelToken,
@@ -27,9 +29,6 @@ from mini_agent.core.messages import Request, Usage
 from mini_agent.models.base import Attempt, Meter, Streamer, new_attempt
 
 N = TypeVar("N", int, float)
-
-CHARACTERS_PER_TOKEN = 4
-"""For the estimate of what an attempt cost whose usage was never reported."""
 
 
 class TracedModel:
@@ -56,9 +55,9 @@ class TracedModel:
         self, request: Request, attempt: Attempt | None = None
     ) -> AsyncGenerator[StreamEvent, None]:
         """The model's own events, unchanged. Raises its ModelError."""
-        if attempt is None:
-            deadline = asyncio.get_running_loop().time() + self._total_s if self._total_s else None
-            attempt = new_attempt(deadline)
+        attempt = attempt or new_attempt()
+        if attempt.deadline is None and self._total_s:
+            attempt = replace(attempt, deadline=asyncio.get_running_loop().time() + self._total_s)
         measured: _Measured | None = None
         outcome: Outcome = "cancelled"
         error: ErrorInfo | None = None

@@ -78,17 +78,18 @@ class Transport:
     ) -> Exchange:
         """A POST of `body` as JSON, to be entered with `async with`.
 
-        fresh: on a connection of its own, outside the pool, whose connections may be what is broken.
+        fresh: on a connection of its own, outside the pool, whose connections may be what is broken; it is closed after
+        the answer. HTTP/1.1, as on all of them: httpx speaks nothing newer unless it is asked to.
         """
-        client = self._new_client(httpx.Limits(max_keepalive_connections=0)) if fresh else self._client
         # The standard encoder, because it escapes lone surrogates where msgspec raises.
         content = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
         try:
-            request = client.build_request(
+            request = self._client.build_request(
                 "POST", url, content=content, headers={"content-type": "application/json", **headers}
             )
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ConnectionFailedError(f"{shown(url)} can't be asked: {error}", retryable=False) from error
+        client = self._new_client(httpx.Limits(max_keepalive_connections=0)) if fresh else self._client
         return Exchange(
             client, request, self._connect_s, self._closing, turn=self._slots.taken(), close_client=fresh
         )

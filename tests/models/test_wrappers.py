@@ -1,90 +1,29 @@
-"""RetryingModel and TracedModel around a model whose attempts a test wrote down."""
+"""Both wrappers as the program puts them together: the course of a request, its measurements and its total deadline."""
 
 import asyncio
 import random
 from contextlib import aclosing
 
 import pytest
+from played_attempts import ANSWER, REQUEST, Attempts, Clock, drain, names, of, wrapped
 
 from mini_agent.core.errors import CutError, ModelError, ProviderError
-from mini_agent.core.events import AttemptEnded, ChannelToken, Completed, FirstToken, Retrying, StreamStarted
-from mini_agent.core.messages import Message, Request, Response, Text, Usage
+from mini_agent.core.events import (
+    AttemptEnded,
+    ChannelToken,
+    Retrying,
+    StreamStarted,
+)
+from mini_agent.core.messages import Image, Message, Request, Usage
 from mini_agent.models.base import complete, new_attempt
 from mini_agent.models.policy import RetryPolicy
 from mini_agent.models.retrying import RetryingModel
 from mini_agent.models.traced import TracedModel
 
-REQUEST = Request((Message("user", (Text("hi"),)),), model="m")
-ANSWER = Response((Text("whole"),), usage=Usage(input_tokens=3, output_tokens=1))
-
-
-class Clock:
-    """Time that passes only when somebody waits."""
-
-    def __init__(self):
-        self.time = 1000.0
-        self.waits = []
-
-    def now(self):
-        return self.time
-
-    async def sleep(self, seconds):
-        self.waits.append(seconds)
-        self.time += seconds
-
-
-class Attempts:
-    """A Streamer that plays one item an attempt: text pieces, then an error or a Response; None stays silent for ever."""
-
-    def __init__(self, clock, *script):
-        self._clock = clock
-        self._script = list(script)
-        self.seen = []
-        self.open = 0
-
-    async def stream(self, request, attempt=None):
-        attempt = attempt or new_attempt()
-        self.seen.append(attempt)
-        at = {"t": self._clock.now(), "request_id": attempt.request_id, "attempt": attempt.number}
-        self.open += 1
-        try:
-            yield StreamStarted(**at, model="m", api="chat")
-            attempt.meter.bytes += 100
-            for part in self._script.pop(0):
-                await self._clock.sleep(0.5)
-                if part is None:
-                    await asyncio.Event().wait()
-                if isinstance(part, ModelError):
-                    raise part
-                if isinstance(part, Response):
-                    yield Completed(**at, response=part)
-                    continue
-                yield FirstToken(**at, n=1, ttft_s=0.5)
-                yield ChannelToken(**at, n=1, channel="text", text=part)
-        finally:
-            self.open -= 1
-
-    async def aclose(self):
-        pass
-
 
 @pytest.fixture
 def clock():
     return Clock()
-
-
-def wrapped(clock, *script, sink=None, **policy):
-    inner = Attempts(Clock(), *script)
-    retrying = RetryingModel(
-        inner, RetryPolicy(**policy), rng=random.Random(1), sleep=clock.sleep, now=clock.now
-    )
-    return inner, TracedModel(retrying, sink or (lambda ended: None), now=inner._clock.now)
-
-
-async def drain(model, events):
-    async with aclosing(model.stream(REQUEST)) as stream:
-        async for event in stream:
-            events.append(event)
 
 
 async def test_r8_a_cut_stream_is_asked_for_again_whole(clock):
@@ -99,55 +38,13 @@ async def test_r8_a_cut_stream_is_asked_for_again_whole(clock):
     assert inner.open == 0
 
 
-async def test_r7_before_each_wait_it_is_said_which_retry_how_long_and_why(clock):
-    _, model = wrapped(clock, [CutError("one")], [CutError("two")], ["whole", ANSWER])
+async def test_d12_what_came_after_the_last_start_is_the_answer_and_nothing_else(clock):
+    _, model = wrapped(clock, ["Here is the pl", CutError("broke")], ["whole", ANSWER])
     events = []
     await drain(model, events)
-    said = [event for event in events if isinstance(event, Retrying)]
-    assert [(one.retry, one.max_retries, one.error.message) for one in said] == [(1, 4, "one"), (2, 4, "two")]
-    assert [one.wait_s for one in said] == clock.waits
-
-
-async def test_the_last_error_is_raised_with_a_word_on_the_retries(clock):
-    _, model = wrapped(clock, *[[CutError("broke")]] * 3, max_retries=2)
-    with pytest.raises(CutError) as raised:
-        await complete(model, REQUEST)
-    assert raised.value.message == "broke (gave up after 2 retries)"
-    assert len(clock.waits) == 2
-
-
-async def test_what_is_not_worth_it_is_raised_at_once(clock):
-    refused = ProviderError("no", kind="bad_request", retryable=False, status=400)
-    _, model = wrapped(clock, [refused])
-    with pytest.raises(ProviderError) as raised:
-        await complete(model, REQUEST)
-    assert raised.value.message == "no"
-    assert clock.waits == []
-
-
-async def test_f09_cancel_ends_a_wait_at_once_and_nothing_more_is_asked(clock):
-    inner, _ = wrapped(clock, [CutError("broke")])
-    waiting = asyncio.Event()
-
-    async def sleep(seconds):
-        waiting.set()
-        await asyncio.Event().wait()
-
-    model = RetryingModel(inner, RetryPolicy(), rng=random.Random(1), sleep=sleep)
-    task = asyncio.create_task(complete(model, REQUEST))
-    await waiting.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(inner.seen) == 1
-
-
-async def test_the_total_deadline_ends_waits_and_is_not_retried(clock):
-    inner = Attempts(Clock(), [CutError("broke")])
-    retrying = RetryingModel(inner, RetryPolicy(base_s=30), rng=random.Random(1), sleep=clock.sleep)
-    with pytest.raises(ModelError) as raised:
-        await complete(TracedModel(retrying, lambda ended: None, total_s=1), REQUEST)
-    assert (raised.value.kind, raised.value.retryable, clock.waits) == ("total_timeout", False, [])
+    last = max(place for place, event in enumerate(events) if isinstance(event, StreamStarted))
+    assert [event.text for event in of(events[last:], ChannelToken)] == ["whole"]
+    assert {event.attempt for event in events[last:]} == {2}
 
 
 async def test_every_attempt_is_measured_once_also_one_given_up(clock):
@@ -161,12 +58,37 @@ async def test_every_attempt_is_measured_once_also_one_given_up(clock):
     assert (second.first_token_s, second.total_s, second.bytes) == (0.5, 1.0, 100)
 
 
+async def test_s3_so_is_one_given_up_for_its_images_or_for_repeating_itself(clock):
+    ended = []
+    too_large = ProviderError("too large", kind="too_large", retryable=False, status=413)
+    _, model = wrapped(clock, [too_large], ["The " * 2000, None], ["whole", ANSWER], sink=ended.append)
+    pictured = Request((Message("user", (Image("image/png", b"x"),)),), model="m")
+    await drain(model, [], pictured)
+    assert [(one.attempt, one.outcome, one.error and one.error.kind) for one in ended] == [
+        (1, "failed", "too_large"),
+        (2, "failed", "repetition"),
+        (3, "completed", None),
+    ]
+
+
+async def test_s3_what_an_attempt_that_was_given_up_had_reported_of_its_usage_is_kept(clock):
+    ended = []
+    _, model = wrapped(clock, ["half", CutError("broke")], [ANSWER], sink=ended.append)
+    attempt = new_attempt()
+
+    async with aclosing(model.stream(REQUEST, attempt)) as events:
+        async for event in events:
+            if isinstance(event, ChannelToken):
+                attempt.meter.usage = Usage(input_tokens=40, output_tokens=7)
+    assert (ended[0].usage, ended[0].estimated) == (Usage(input_tokens=40, output_tokens=7), False)
+    assert ended[1].usage == ANSWER.usage
+
+
 async def test_attempt_ended_precedes_retrying_and_follows_completed(clock):
     events = []
     _, model = wrapped(clock, [CutError("broke")], [ANSWER], sink=events.append)
     await drain(model, events)
-    kinds = [type(event).__name__ for event in events]
-    assert kinds == [
+    assert names(events) == [
         "StreamStarted",
         "AttemptEnded",
         "Retrying",
@@ -196,3 +118,55 @@ async def test_an_attempt_that_is_cancelled_is_measured_and_closed(clock, how):
     assert [(one.outcome, one.usage.output_tokens) for one in ended] == [("cancelled", 1)]
     assert isinstance(ended[0], AttemptEnded)
     assert inner.open == 0
+
+
+# The total deadline
+
+
+async def test_the_total_deadline_ends_waits_and_is_not_retried(clock):
+    inner = Attempts(Clock(), [CutError("broke")])
+    retrying = RetryingModel(inner, RetryPolicy(base_s=30), rng=random.Random(1), sleep=clock.sleep)
+    with pytest.raises(ModelError) as raised:
+        await complete(TracedModel(retrying, lambda ended: None, total_s=1), REQUEST)
+    assert (raised.value.kind, raised.value.retryable, clock.waits) == ("total_timeout", False, [])
+
+
+async def test_w9_the_total_deadline_says_how_often_it_was_tried_and_no_secret(clock):
+    broke = CutError("broke with sk-very-secret-key")
+    broke.secrets = ("sk-very-secret-key",)
+    # The first wait is less than 10 s, the second at least as long.
+    inner, model = wrapped(clock, [CutError("one")], [broke], total_s=10, base_s=10)
+    with pytest.raises(ModelError) as raised:
+        await drain(model, [])
+    error = raised.value
+    assert error.kind == "total_timeout"
+    assert error.message.startswith("no time is left for another try after: broke with")
+    assert error.message.endswith("(gave up after 1 retry)")
+    assert "secret" not in error.message
+    assert (error.request_id, error.attempt) == (inner.seen[0].request_id, 2)
+
+
+@pytest.mark.parametrize("without", [frozenset(), frozenset({"stream_options"})])
+async def test_w9_an_attempt_without_a_total_deadline_gets_one_and_keeps_what_else_it_says(clock, without):
+    inner, model = wrapped(clock, [CutError("broke")], [ANSWER], total_s=3600)
+    given = new_attempt(without=without)
+    before = asyncio.get_running_loop().time()
+    await drain(model, [], attempt=given)
+    first, second = inner.seen
+    assert before + 3600 <= first.deadline <= asyncio.get_running_loop().time() + 3600
+    assert second.deadline == first.deadline
+    assert (first.request_id, first.without, first.meter) == (given.request_id, without, given.meter)
+    assert first.meter is second.meter is given.meter
+
+
+async def test_w9_a_deadline_that_is_given_stays(clock):
+    inner, model = wrapped(clock, [ANSWER], total_s=3600)
+    deadline = asyncio.get_running_loop().time() + 5
+    await drain(model, [], attempt=new_attempt(deadline))
+    assert inner.seen[0].deadline == deadline
+
+
+async def test_w9_none_is_made_where_it_is_off(clock):
+    inner, model = wrapped(clock, [ANSWER])
+    await drain(model, [])
+    assert inner.seen[0].deadline is None

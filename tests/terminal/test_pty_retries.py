@@ -76,7 +76,7 @@ def test_what_is_not_worth_a_retry_is_said_at_once(start):
     refusals = [
         (error(400, "no such parameter"), "HTTP 400: no such parameter"),
         (error(401, "who are you"), "HTTP 401: who are you"),
-        (error(429, "later", {"retry-after": "500"}), "asks to wait 500 s"),
+        (error(429, "later", {"retry-after": "500"}), "come back in 9 min"),
     ]
     with LabThread([*(reply for reply, _ in refusals), whole(text("fine"))]) as lab:
         terminal = start(lab=lab)
