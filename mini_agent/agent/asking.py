@@ -28,6 +28,7 @@ from mini_agent.core.messages import Message, Request, Response, ToolSpec
 from mini_agent.core.permission import Mode
 from mini_agent.core.profile import Effort
 from mini_agent.models.base import Streamer, new_attempt
+from mini_agent.workspace.spill import Spill, cut
 
 _NO_ROOM = "The message itself may be too long; else begin anew, or take a model with a larger window."
 
@@ -54,7 +55,8 @@ class TurnSettings:
 class Asker:
     """Asks for the next step of a conversation, its events put into the hand-over, its answer into the history.
 
-    new_key: reads the key once more from where it came; whether it is another one now. partial: the text that an answer
+    spill: where the whole is kept of a result that is cut short. new_key: reads the key once more from where it came;
+    whether it is another one now. partial: the text that an answer
     under way has said so far.
     """
 
@@ -66,6 +68,7 @@ class Asker:
         *,
         settings: TurnSettings,
         handover: HandOver,
+        spill: Spill | None,
         new_key: Callable[[], bool] | None,
         now: Callable[[], float],
     ) -> None:
@@ -74,6 +77,7 @@ class Asker:
         self._specs = specs
         self._settings = settings
         self._handover = handover
+        self._spill = spill
         self._new_key = new_key
         self._now = now
         self._recovery = Recovery(settings.window)
@@ -163,7 +167,7 @@ class Asker:
     async def _shorten(self, error: ModelError, request: Request) -> bool:
         """Cuts the largest tool results; whether that made it fit, by our own count."""
         target = self._recovery.target(error, request.messages)
-        shorter = compaction.shortened(request.messages, target)
+        shorter = compaction.shortened(request.messages, target, self._cut)
         if estimates.tokens(shorter) > target:
             return False
         await self._replace(request.messages, shorter)
@@ -172,7 +176,7 @@ class Asker:
     async def _compact(self, error: ModelError, request: Request) -> bool:
         """Has the old part of the history summed up. Raises the error itself where that gives nothing."""
         target = self._recovery.target(error, request.messages)
-        messages = compaction.shortened(request.messages, target)
+        messages = compaction.shortened(request.messages, target, self._cut)
         parts = compaction.split(messages, target // 2)
         if len(parts.old) < 2:
             return False  # a message alone has nothing to sum up
@@ -190,6 +194,9 @@ class Asker:
             return False
         await self._replace(request.messages, parts.joined(summary))
         return True
+
+    def _cut(self, text: str, size: int) -> str:
+        return cut(text, self._spill, size)
 
     async def _summary(self, request: Request) -> str:
         """The text of the answer; of its events those that tell of waiting and retrying are passed on."""

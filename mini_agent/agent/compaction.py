@@ -1,10 +1,10 @@
 """Making a conversation fit a model's window again (product R9): the largest tool results first, then a summary.
 
-All of it is pure; `asking` carries it out. What was cut out of a result can be had again by calling the tool again; what a
-summary leaves out is gone from the model's view, and stays in the journal.
+All of it is pure; `asking` carries it out. What a summary leaves out is gone from the model's view, and stays in the
+journal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -22,13 +22,12 @@ from mini_agent.core.messages import (
     ToolResult,
 )
 
-HEAD, TAIL = 1000, 500
-"""Characters that stay of a result that is shortened; its end is where errors are."""
+SHORT_BYTES = 1500
+"""What stays of a tool result that is shortened; its end is where errors are."""
 
-_LEFT_OUT = (
-    "\n[{count:,} characters left out here, because the conversation no longer fitted the model's window; "
-    "call the tool again for them]\n"
-)
+HEAD, TAIL = 1000, 500
+"""Characters of a result or a call's arguments in the record that a summary is made from."""
+
 SUMMARY_CHARACTERS = 12_000
 """What is kept of a summary: one that is as long as what it sums up would be no help."""
 
@@ -49,10 +48,11 @@ _SUMMARY = "The conversation up to here became too long and was summed up:\n\n{s
 _GO_ON = "The user's last message was:\n\n{prompt}\n\nGo on with it from where the summary ends."
 
 
-def shortened(messages: Sequence[Message], target: int) -> list[Message]:
-    """`messages` with the largest tool results cut to head and tail, as many as it takes to come down to `target` tokens.
+def shortened(messages: Sequence[Message], target: int, cut: Callable[[str, int], str]) -> list[Message]:
+    """`messages` with the largest tool results cut short, as many as it takes to come down to `target` tokens.
 
-    Equal to what it was given where no result is worth cutting.
+    cut: gives a text's beginning and end in about so many bytes, and says where the whole is. Equal to what it was given
+    where no result is worth cutting.
     """
     result = list(messages)
     left = estimates.tokens(messages)
@@ -61,7 +61,7 @@ def shortened(messages: Sequence[Message], target: int) -> list[Message]:
             (len(block.content), position, place)
             for position, message in enumerate(messages)
             for place, block in enumerate(message.blocks)
-            if isinstance(block, ToolResult) and len(block.content) > 2 * (HEAD + TAIL)
+            if isinstance(block, ToolResult) and len(block.content) > 2 * SHORT_BYTES
         ),
         key=lambda found: (-found[0], found[1], found[2]),
     )
@@ -72,7 +72,7 @@ def shortened(messages: Sequence[Message], target: int) -> list[Message]:
         blocks = list(message.blocks)
         block = blocks[place]
         if isinstance(block, ToolResult):
-            blocks[place] = msgspec.structs.replace(block, content=clipped(block.content, HEAD, TAIL))
+            blocks[place] = msgspec.structs.replace(block, content=cut(block.content, SHORT_BYTES))
         result[position] = Message(message.role, tuple(blocks))
         left += estimates.tokens((result[position],)) - estimates.tokens((message,))
     return result
@@ -82,7 +82,8 @@ def clipped(text: str, head: int, tail: int) -> str:
     """The beginning and the end of `text`, with a line between them that says how much is missing."""
     if len(text) <= head + tail:
         return text
-    return text[:head] + _LEFT_OUT.format(count=len(text) - head - tail) + text[len(text) - tail :]
+    left_out = len(text) - head - tail
+    return f"{text[:head]}\n[{left_out:,} characters left out here]\n{text[len(text) - tail :]}"
 
 
 @dataclass(frozen=True, slots=True)

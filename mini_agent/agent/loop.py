@@ -65,6 +65,7 @@ class Agent:
             tools.specs,
             settings=settings,
             handover=self._handover,
+            spill=context.spill,
             new_key=new_key,
             now=now,
         )
@@ -168,6 +169,9 @@ class Agent:
                 await self._calls.refuse(response.tool_calls, CUT)
             else:
                 await self._calls.run(response.tool_calls, stopped=lambda: self._cancelled)
+            if self._calls.repeating:
+                await self._notice("stopped: the model makes the same calls over and over")
+                return "repetition"
         await self._notice(f"stopped at the cap on steps per turn: {self._settings.max_steps}")
         return "max_steps"
 

@@ -18,6 +18,7 @@ from mini_agent.core.errors import ToolError
 from mini_agent.core.messages import ToolCall, ToolResult, ToolSpec
 from mini_agent.core.permission import Effect, Preview
 from mini_agent.workspace.files import Files
+from mini_agent.workspace.spill import Spill
 
 ENTRY_POINTS = "mini_agent.tools"
 
@@ -26,6 +27,7 @@ P = TypeVar("P", bound=msgspec.Struct)
 _NULL = {"type": "null"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider takes as the name of a tool."""
+_WRAPPING = re.compile(r"[^a-z0-9_-]+")
 
 
 async def _nowhere(_: str) -> None:
@@ -37,12 +39,14 @@ class ToolContext:
     """What a tool is given to work with.
 
     files: the workspace's files, seen safely. output: takes live output, a piece at a time. environment: the
-    variables for child processes, without keys.
+    variables for child processes, without keys. spill: where the whole is kept of what is too large for a result, None
+    where it is not kept.
     """
 
     files: Files
     output: Callable[[str], Awaitable[None]] = _nowhere
     environment: Mapping[str, str] = field(default_factory=dict)
+    spill: Spill | None = None
 
 
 class Tool(ABC, Generic[P]):
@@ -123,12 +127,17 @@ class Registry:
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(spec(tool) for tool in self._tools.values())
 
+    def effect(self, name: str) -> Effect | None:
+        """What calls of that name do to the world at worst; None where there is no such tool."""
+        tool = self._tools.get(name)
+        return None if tool is None else tool.effect
+
     def find(self, call: ToolCall) -> tuple[Tool[Any], Any]:
         """The tool of a call and its checked arguments. Raises ToolError that names the problem and the way out."""
         tool = self._tools.get(call.name)
         if tool is None:
-            near = get_close_matches(call.name.lower(), self._tools, n=1)
-            guess = f" Did you mean {near[0]}?" if near else ""
+            near = _nearest(call.name, self._tools)
+            guess = f" Did you mean {near}?" if near else ""
             raise ToolError(
                 f"There is no tool {call.name!r}.{guess} The tools are: {', '.join(self._tools)}."
             )
@@ -144,6 +153,20 @@ class Registry:
             raise ToolError(
                 f"The arguments of {call.name} are wrong: {error}. It takes: {wanted}. Send the call again."
             ) from error
+
+
+def _nearest(called: str, names: Iterable[str]) -> str | None:
+    """The tool that was probably meant by a name that is none.
+
+    A name in wrapping of a model's own making ("functions.glob", "glob<|channel|>json") is looked for whole before
+    anything is compared by likeness: the wrapping may well be longer than the name.
+    """
+    known = {name.lower(): name for name in names}
+    for part in _WRAPPING.split(called.lower()):
+        if part in known:
+            return known[part]
+    near = get_close_matches(called.lower(), known, n=1)
+    return known[near[0]] if near else None
 
 
 def discover() -> tuple[list[Tool[Any]], list[str]]:

@@ -33,11 +33,11 @@ class Files:
     Takes real paths, as `workspace.resolve` gives them; whether one may be touched was judged before. Everything here
     raises ToolError with a text for the model. One object lives as long as the conversation whose memory it is.
 
-    root, home: as in `Workspace`.
+    root, home, readable: as in `Workspace`.
     """
 
-    def __init__(self, root: Path, home: Path | None = None) -> None:
-        self.workspace = Workspace(root, home)
+    def __init__(self, root: Path, home: Path | None = None, readable: Path | None = None) -> None:
+        self.workspace = Workspace(root, home, readable)
         self._seen: dict[Path, bytes] = {}
 
     def open(self, path: Path) -> BinaryIO:

@@ -18,12 +18,14 @@ class Workspace:
     refused here: a path resolves wherever it leads, and whoever acts on it asks `is_inside` first (product T3).
 
     root: the folder; it may be reached by a link itself, and it may be gone. home: what `~` stands for, None where that
-    is not known.
+    is not known. readable: a folder elsewhere that may be read as if it were inside (what was cut from results is kept
+    there); it need not exist.
     """
 
-    def __init__(self, root: Path, home: Path | None = None) -> None:
+    def __init__(self, root: Path, home: Path | None = None, readable: Path | None = None) -> None:
         self.root = Path(os.path.realpath(root))
         self._home = home
+        self._readable = () if readable is None else (Path(os.path.realpath(readable)),)
 
     def resolve(self, path: str) -> Path:
         """The real path that `path` leads to, absolute or from the workspace; it need not exist.
@@ -43,15 +45,24 @@ class Workspace:
 
     def is_inside(self, path: str | Path) -> bool:
         """Whether `path` leads to the workspace or into it; False where it leads nowhere."""
-        try:
-            return self.resolve(str(path)).is_relative_to(self.root)
-        except ToolError:
-            return False
+        return self._leads_into(path)
+
+    def may_read(self, path: str | Path) -> bool:
+        """Whether `path` leads where nobody has to be asked before it is only read."""
+        return self._leads_into(path, *self._readable)
 
     def relative(self, path: Path) -> str:
         """A real path as it is shown: from the workspace where it is inside, else whole; always fit to be sent."""
         shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path
         return os.fsencode(shown.as_posix()).decode(errors="replace")
+
+    def _leads_into(self, path: str | Path, *others: Path) -> bool:
+        """Whether `path` leads into the workspace or into one of the other folders."""
+        try:
+            real = self.resolve(str(path))
+        except ToolError:
+            return False
+        return any(real.is_relative_to(folder) for folder in (self.root, *others))
 
     def _refuse_foreign(self, path: str) -> None:
         """Paths of another system, which would become odd file names here, and shares of other machines.

@@ -3,7 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
-from mini_agent.core.events import ChannelToken, Completed, Retrying, StreamEvent, StreamStarted
+from mini_agent.core.events import (
+    ChannelToken,
+    Completed,
+    ImagesStripped,
+    Retrying,
+    StreamEvent,
+    StreamStarted,
+)
 from mini_agent.core.messages import Request, Response, Text
 from mini_agent.models.base import Attempt, new_attempt
 
@@ -20,6 +27,7 @@ class ScriptedModel:
     def __init__(self, *script: object) -> None:
         self._script = list(script)
         self.requests: list[Request] = []
+        self.attempts: list[Attempt] = []
         self.hanging = asyncio.Event()
         self.closed = 0
 
@@ -28,6 +36,7 @@ class ScriptedModel:
     ) -> AsyncGenerator[StreamEvent, None]:
         attempt = attempt or new_attempt()
         self.requests.append(request)
+        self.attempts.append(attempt)
         item = self._script.pop(0)
         at = {"t": 0.0, "request_id": attempt.request_id, "attempt": attempt.number}
         try:
@@ -36,7 +45,7 @@ class ScriptedModel:
             for part in parts:
                 if isinstance(part, BaseException):
                     raise part
-                if isinstance(part, Retrying):
+                if isinstance(part, Retrying | ImagesStripped):
                     yield part
                 if part is Hang:
                     self.hanging.set()

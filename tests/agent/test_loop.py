@@ -314,8 +314,8 @@ async def test_e02_cancel_in_mid_text_keeps_what_was_said(bench):
 
 
 async def test_e01_cancel_in_a_tool_gives_every_call_its_result(bench):
-    one = bench(calls("first", "wait", "never"), said("ok"))
-    events = await one.turn_until(one.echo.waiting, one.agent.cancel)
+    one = bench(calls("first", "wait", "never", name="change"), said("ok"), mode="auto")
+    events = await one.turn_until(one.change.waiting, one.agent.cancel)
     results = one.conversation.messages[-1].tool_results
     assert [result.content for result in results] == ["first", CANCELLED, CANCELLED]
     assert of(events, ToolOutput)[0].text == "one line\n"
@@ -405,10 +405,10 @@ async def test_r8_cancel_in_a_wait_leaves_nothing_of_the_attempt_that_was_given_
 
 
 async def test_a_tool_that_swallows_its_cancel_does_not_keep_the_turn(bench):
-    one = bench(calls("swallow", "never"), said("never asked"))
-    events = await one.turn_until(one.echo.waiting, one.agent.cancel)
+    one = bench(calls("swallow", "never", name="change"), said("never asked"), mode="auto")
+    events = await one.turn_until(one.change.waiting, one.agent.cancel)
     assert events[-1].reason == "cancelled"
-    assert one.echo.ran == ["swallow"]
+    assert one.change.ran == ["swallow"]
     assert len(one.model.requests) == 1
 
 
@@ -459,7 +459,7 @@ async def test_a_consumer_that_is_cancelled_at_any_moment_leaves_no_turn_behind(
 
 async def test_problems_are_told_with_the_first_turn_and_do_not_hide_a_cancel(bench):
     one = bench([Hang], said("fine"))
-    session = Session(one.agent, one.model, ["tool x could not be loaded"], now=lambda: 0.0)
+    session = Session(one.agent, one.model, one.conversation, ["tool x could not be loaded"], now=lambda: 0.0)
     events = []
     async with aclosing(session.run("go")) as run:
         async for event in run:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mini_agent.core.errors import ToolError
+from mini_agent.workspace.spill import LIMIT
 from mini_agent_tools.read_file import LINE_CHARACTERS, LINES, SIZE, Window
 
 posix = pytest.mark.skipif(os.name == "nt", reason="special files of a POSIX system")
@@ -217,3 +218,12 @@ async def test_any_file_is_read_or_refused(bench, data: bytes) -> None:
     assert content
     content.encode()
     assert "\0" not in content
+
+
+@pytest.mark.parametrize("line", ["x\n", "\u20ac" * 400 + "\n", "x" * 5000 + "\n", "\xff\n"])
+async def test_a7_what_is_shown_at_a_time_is_never_too_large_for_a_result(bench, line: str) -> None:
+    # What the entrance cuts lies in a file that is read with this tool: a page must come through it whole.
+    bench.file("a", line.encode("latin-1" if line == "\xff\n" else "utf-8") * 50_000)
+    content = (await bench.call("read_file", path="a", limit=40_000)).content
+    assert "Read on with offset" in content
+    assert len(content.encode()) <= LIMIT

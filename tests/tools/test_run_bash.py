@@ -8,10 +8,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mini_agent.workspace import spill as spilling
+from mini_agent.workspace.files import Files
+from mini_agent.workspace.spill import LIMIT, Spill
 from mini_agent_tools import process
 from mini_agent_tools.output import HEAD, TAIL
 
@@ -330,3 +334,90 @@ async def test_g13_the_loop_stays_free_while_output_floods_in(bench) -> None:
         await asyncio.sleep(0.001)
         turns += 1
     assert turns > 20
+
+
+# What does not fit is kept aside (product A7).
+
+
+@pytest.fixture
+def spill(bench) -> Spill:
+    """A place for it, which the bench's tools use and may read."""
+    kept = Spill(bench.root.parent / "spill", "run", now=lambda: 0.0)
+    bench.context = replace(bench.context, files=Files(bench.root, readable=kept.folder), spill=kept)
+    return kept
+
+
+def kept_files(spill: Spill) -> list[Path]:
+    return sorted(spill.folder.parent.glob("*/*"))
+
+
+def path_in(content: str) -> str:
+    return content.partition(" in ")[2].partition(", which read_file shows]\n")[0]
+
+
+async def test_a7_the_whole_output_is_in_a_file_that_read_file_shows(bench, spill: Spill) -> None:
+    result = await bench.call("run_bash", command="seq 1 20000; echo error >&2; exit 3")
+    whole = "".join(f"{number}\n" for number in range(1, 20001)) + "error\n"
+    assert result.content.startswith("1\n2\n")
+    assert result.content.endswith("20000\nerror\n[exit code 3]")
+    assert len(result.content.encode()) < LIMIT
+    assert [file.read_text() for file in kept_files(spill)] == [whole]
+    path = path_in(result.content)
+    assert bench.context.files.workspace.may_read(bench.preview("read_file", path=path).targets[0])
+    middle = await bench.call("read_file", path=path, offset=10_000, limit=2)
+    assert middle.content.startswith("10000\n10001\n[")
+
+
+async def test_a7_the_file_grows_while_the_command_runs(bench, spill: Spill) -> None:
+    command = "seq 1 20000; until test -e go; do sleep 0.01; done; echo end"
+    running = asyncio.create_task(bench.call("run_bash", command=command))
+    await until(lambda: sum(map(size, kept_files(spill))) > HEAD + TAIL)
+    assert not running.done()
+    bench.file("go", b"")
+    content = (await running).content
+    assert kept_files(spill)[0].read_text().endswith("20000\nend\n")
+    assert str(kept_files(spill)[0]) == path_in(content)
+
+
+@pytest.mark.parametrize("command", ["true", "seq 1 1000", f"head -c {HEAD + TAIL} /dev/zero | tr '\\0' x"])
+async def test_a7_where_nothing_is_left_out_nothing_is_kept(bench, spill: Spill, command: str) -> None:
+    assert "left out" not in (await bench.call("run_bash", command=command)).content
+    assert kept_files(spill) == []
+
+
+async def test_a7_a_cancelled_command_leaves_no_file(bench, spill: Spill) -> None:
+    running = asyncio.create_task(bench.call("run_bash", command=f"seq 1 20000; {TICKING}"))
+    await until(lambda: bool(kept_files(spill)))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert kept_files(spill) == []
+
+
+async def test_a7_a_command_that_took_too_long_keeps_what_it_printed(bench, spill: Spill) -> None:
+    result = await bench.call("run_bash", command=f"seq 1 20000; {TICKING}", timeout_s=0.5)
+    assert result.content.endswith("it took too long]")
+    assert kept_files(spill)[0].read_text().endswith("\n20000\n")
+
+
+async def test_g14_what_is_kept_is_text_that_can_be_read(bench, spill: Spill) -> None:
+    command = r"printf '\033[31m\000red\033[0m\n10%%\r100%%\n'; seq 1 20000"
+    content = (await bench.call("run_bash", command=command)).content
+    shown = await bench.call("read_file", path=path_in(content), limit=3)
+    assert shown.content.startswith("red\n100%\n1\n")
+
+
+async def test_g13_an_endless_output_is_kept_up_to_a_cap(
+    bench, spill: Spill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spilling, "MOST_KEPT", 100_000)
+    result = await bench.call("run_bash", command="yes", timeout_s=0.3)
+    assert "; the first 100,000 bytes are in " in result.content
+    assert kept_files(spill)[0].read_text() == "y\n" * 50_000
+
+
+async def test_a7_what_can_not_be_kept_does_not_end_the_command(bench, spill: Spill) -> None:
+    spill.folder.parent.write_text("a file")
+    result = await bench.call("run_bash", command="seq 1 20000")
+    assert "bytes left out here; the whole could not be kept: " in result.content
+    assert result.content.endswith("20000\n[exit code 0]")

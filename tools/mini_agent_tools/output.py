@@ -4,6 +4,8 @@ import codecs
 import re
 from collections.abc import Awaitable, Callable
 
+from mini_agent.workspace.spill import Kept, Spill
+
 HEAD = 16_000
 TAIL = 16_000
 """Bytes kept of the beginning and of the end; the end is where the error is."""
@@ -55,46 +57,37 @@ class Cleaner:
 
 
 class Printed:
-    """The beginning and the end of what was printed. A line that was printed over and over counts as its last state."""
+    """The beginning and the end of what was printed. A line that was printed over and over counts as its last state.
 
-    def __init__(self) -> None:
+    spill: where the whole is kept, if it is more. Whoever has it calls `close` in the end, whatever happened.
+    """
+
+    def __init__(self, spill: Spill | None = None) -> None:
         self._line = ""
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._total = 0
+        self._kept = Kept(spill, HEAD, TAIL)
 
     def feed(self, text: str) -> None:
         """Takes what a Cleaner gives."""
         lines, newline, self._line = (self._line + text).rpartition("\n")
         if newline:
-            self._keep(
+            self._kept.feed(
                 "\n".join(map(_last_state, lines.split("\n"))) + newline if "\r" in lines else lines + newline
             )
         if "\r" in self._line:
             self._line = _last_state(self._line)
         if len(self._line) > _LINE:
-            self._keep(self._line)
+            self._kept.feed(self._line)
             self._line = ""
 
     def text(self) -> str:
-        """What is kept, with a line in square brackets that says how many bytes are left out between the two."""
-        self._keep(_last_state(self._line))
+        """What is kept, with a line in square brackets that says what is left out between the two."""
+        self._kept.feed(_last_state(self._line))
         self._line = ""
-        head = self._head.decode(errors="ignore")
-        if self._total <= HEAD + TAIL:
-            return (self._head + self._tail).decode()
-        tail = self._tail[-TAIL:].decode(errors="ignore")
-        left_out = self._total - len(head.encode()) - len(tail.encode())
-        return f"{head}\n[{left_out:,} bytes left out here]\n{tail}"
+        return self._kept.text()
 
-    def _keep(self, text: str) -> None:
-        data = text.encode()
-        self._total += len(data)
-        room = HEAD - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        if len(self._tail) > 2 * TAIL:
-            del self._tail[:-TAIL]
+    def close(self) -> None:
+        """Removes a file of which `text` has not told."""
+        self._kept.close()
 
 
 class Live:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from contextlib import closing
 from typing import Annotated
 
 import msgspec
@@ -52,16 +53,16 @@ class RunBash(Tool[BashArguments]):
 
     async def run(self, arguments: BashArguments, context: ToolContext) -> ToolResult:
         allowed_s = arguments.timeout_s or ALLOWED_S
-        printed = Printed()
-        child = await process.start(arguments.command, context.files.workspace.root, context.environment)
-        try:
-            in_time = await self._follow(child, printed, Live(context.output), allowed_s)
-        except BaseException:
-            child.kill()
-            raise
-        finally:
-            await child.close()
-        return _result(printed.text(), child, None if in_time else allowed_s)
+        with closing(Printed(context.spill)) as printed:
+            child = await process.start(arguments.command, context.files.workspace.root, context.environment)
+            try:
+                in_time = await self._follow(child, printed, Live(context.output), allowed_s)
+            except BaseException:
+                child.kill()
+                raise
+            finally:
+                await child.close()
+            return _result(printed.text(), child, None if in_time else allowed_s)
 
     async def _follow(self, child: process.Child, printed: Printed, live: Live, allowed_s: float) -> bool:
         """Reads until nothing more can come. Returns whether that was in time; if not, all of it has been ended."""
