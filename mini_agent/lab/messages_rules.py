@@ -95,11 +95,11 @@ def _blocks(content: Any, where: str) -> tuple[Blocks, list[str]]:
 
 
 def _misplaced_thought(blocks: Blocks, body: dict[str, Any]) -> Iterator[str]:
-    """A message that has thinking begins with it, unless the model is free to think when it likes; none ends with it."""
+    """Where thinking is always and first, a message that has some begins with it; no message ends with it."""
     thoughts = [where for where, block in blocks if block.get("type") in _THOUGHT]
     if not thoughts:
         return
-    if thoughts[0] != blocks[0][0] and _thinking(body) != "adaptive":
+    if thoughts[0] != blocks[0][0] and _thinking(body) == "enabled":
         yield f"{thoughts[0]} is thinking that does not come first"
     if thoughts[-1] == blocks[-1][0]:
         yield f"{thoughts[-1]} is thinking, and nothing follows it"

@@ -44,7 +44,8 @@ class Attempt:
     """One try at a request. The outermost Streamer makes it where none is given; wrappers pass it on, renumbered.
 
     number: from 1. fresh_connection: outside the pool. without: what this attempt leaves out: `images`, `reasoning` that
-    a provider refused (or its echo, where that was what it missed), or a top-level field by the name it was sent under.
+    a provider refused (or its echo, where that was what it missed), or a top-level field by the name it was sent under (one
+    that is called like the first two with a `/` before it).
     deadline: the total one of W9, on the event loop's clock, None for none.
     """
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
 
@@ -65,9 +66,18 @@ class HttpModel:
         self._now = now
         # Streams are asked for unpacked: what compresses a stream also holds it back.
         self._headers = {"user-agent": user_agent, "accept-encoding": "identity", **profile.headers}
-        self._secrets = (api_key,) if api_key else ()
-        if api_key:
-            self._headers[profile.key_header] = profile.key_prefix + api_key
+        self._key = ""
+        self._secrets: tuple[str, ...] = ()
+        self.use_key(api_key)
+
+    def use_key(self, api_key: str) -> bool:
+        """Requests carry this key from now on; whether it is another one than before."""
+        if not api_key or api_key == self._key:
+            return False
+        self._key = api_key
+        self._secrets += (api_key,)  # an old one is still a secret
+        self._headers[self._profile.key_header] = self._profile.key_prefix + api_key
+        return True
 
     async def stream(
         self, request: Request, attempt: Attempt | None = None
@@ -75,7 +85,8 @@ class HttpModel:
         """One attempt. Raises ModelError."""
         attempt = attempt or new_attempt()
         started_t = self._now()
-        run = _Run(self._profile, self._url, request, attempt, started_t, self._now)
+        body = adapter(self._profile.api).encode(request, self._profile, attempt.without)
+        run = _Run(self._profile, self._url, request, body, attempt, started_t, self._now)
         yield StreamStarted(
             t=started_t,
             request_id=attempt.request_id,
@@ -83,7 +94,6 @@ class HttpModel:
             model=request.model,
             api=self._profile.api,
         )
-        body = adapter(self._profile.api).encode(request, self._profile, attempt.without)
         accept = "text/event-stream" if request.stream else "application/json"
         try:
             async with (
@@ -115,13 +125,14 @@ class HttpModel:
 
 
 class _Run:
-    """What one attempt knows while it runs."""
+    """What one attempt knows while it runs. asked: the body of the request."""
 
     def __init__(
         self,
         profile: Profile,
         url: str,
         request: Request,
+        asked: dict[str, Any],
         attempt: Attempt,
         started_t: float,
         now: Callable[[], float],
@@ -129,6 +140,7 @@ class _Run:
         self._started_t = started_t
         self._profile = profile
         self._url = url
+        self._asked = asked
         self._attempt = attempt
         self._meter = attempt.meter
         self._now = now
@@ -138,7 +150,7 @@ class _Run:
         self._watch = Watch(profile.deadlines, stream=request.stream, total_left_s=total_left)
         self._body = BodyDecoder()
         self._decoder = adapter(profile.api).decoder(
-            profile, Origin(attempt.request_id, attempt.number, started_t)
+            profile, Origin(attempt.request_id, attempt.number, started_t), asked
         )
         self._headers = Headers(0, {})
         self._numbered = 0
@@ -251,7 +263,14 @@ class _Run:
         except (TimeoutError, ModelError):
             pass  # the status says enough
         headers = self._headers.headers
-        return failure(self._headers.status, headers, body, now=self._now(), key_env=self._profile.key_env)
+        return failure(
+            self._headers.status,
+            headers,
+            body,
+            now=self._now(),
+            key_env=self._profile.key_env,
+            asked=self._asked,
+        )
 
     def _completed(self) -> Completed:
         """The whole answer. Raises ModelError where there is none: cut, empty, or not a model's answer at all."""

@@ -20,6 +20,10 @@ class Shell(Protocol):
         """Ends the program after the command."""
         ...
 
+    async def retry(self) -> None:
+        """Goes on with the turn that stopped before its answer."""
+        ...
+
 
 class Command(NamedTuple):
     """One command. `run` gets what follows its name on the line."""
@@ -34,12 +38,17 @@ async def _help(shell: Shell, _: str) -> None:
     shell.say(KEYS_HELP)
 
 
+async def _retry(shell: Shell, _: str) -> None:
+    await shell.retry()
+
+
 async def _quit(shell: Shell, _: str) -> None:
     shell.leave()
 
 
 COMMANDS: Mapping[str, Command] = {
     "help": Command("what can be typed here", _help),
+    "retry": Command("go on with a turn that failed (so does Enter on an empty line)", _retry),
     "quit": Command("leave (also Ctrl+D)", _quit),
 }
 

@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any
 
 from mini_agent.core.errors import ErrorInfo
+from mini_agent.core.estimates import CHARACTERS_PER_TOKEN
 from mini_agent.core.events import AttemptProgress, Retrying, ToolCallDelta, ToolFinished
 from mini_agent.ui.region import Mark
 from mini_agent.ui.text import (
@@ -30,8 +31,6 @@ OUTPUT_ROWS = 4
 ERROR_ROWS = 3
 SLOW_S = 2.0
 """Without anything new for so long, the status says so."""
-CHARACTERS_PER_TOKEN = 4
-"""For the estimate while an answer streams; the receipt has what the provider counted."""
 
 
 class Flow:
@@ -207,7 +206,8 @@ class Waiting:
     def line(self, now: float, *, made: bool) -> str:
         """When it is over: how long it was, or that the retry was not made."""
         if made:
-            return f"{self._retry} after {describe(self._event.error)} · waited {now - self._began:.1f} s"
+            waited = f" · waited {now - self._began:.1f} s" if self._event.wait_s else ""
+            return f"{self._retry} after {describe(self._event.error)}{waited}"
         return f"{self._retry} not made · {describe(self._event.error)}"
 
 

@@ -48,10 +48,13 @@ def answer(
     prompt: str,
     output: Format,
     notices: Sequence[str] = (),
+    *,
+    can_go_on: bool = False,
 ) -> int:
     """Answers `prompt` (`-`: from standard input; else what is piped in is appended). Returns the exit code.
 
-    notices: what the user should be told first.
+    notices: what the user should be told first. can_go_on: whether the session stopped before an answer, so that no prompt
+    is needed.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -62,10 +65,10 @@ def answer(
         _say(notice)
     try:
         whole = piped_prompt(prompt, sys.stdin, _say)
-        if not whole.strip():
+        if not whole.strip() and not can_go_on:
             _say("there is no prompt: give one after -p, or pipe it in")
             return USAGE_ERROR
-        return asyncio.run(_answer(open_session, whole, _writer(output)))
+        return asyncio.run(_answer(open_session, whole if whole.strip() else None, _writer(output)))
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _say(f"the answer can't be written: {error}")
@@ -88,7 +91,7 @@ def _writer(output: Format) -> Writer:
             return StreamJsonWriter(sys.stdout.buffer)
 
 
-async def _answer(open_session: Callable[[Approve], SessionPort], prompt: str, writer: Writer) -> int:
+async def _answer(open_session: Callable[[Approve], SessionPort], prompt: str | None, writer: Writer) -> int:
     session = open_session(_deny)
     restore = _on_interrupt(session.cancel)
     error: ErrorInfo | None = None
@@ -105,7 +108,10 @@ async def _answer(open_session: Callable[[Approve], SessionPort], prompt: str, w
     finally:
         restore()
         await session.aclose()
-    return exit_code(reason, error)
+    code = exit_code(reason, error)
+    if code == TRANSIENT and session.is_waiting and session.id:
+        _say("mini-agent -c -p '' goes on from there")
+    return code
 
 
 async def _deny(request: ApprovalRequest) -> Decision:

@@ -9,6 +9,18 @@ from mini_agent.core.events import AgentEvent
 from mini_agent.core.permission import Approve, Mode
 
 
+class Resumed(msgspec.Struct, frozen=True):
+    """What a session that goes on brings with it. prompt, answer: the last ones. is_open: whether the last turn has no end,
+    so that it can go on from where it stopped.
+    """
+
+    id: str
+    turns: int
+    prompt: str
+    answer: str
+    is_open: bool
+
+
 class Facts(msgspec.Struct, frozen=True):
     """What is true of a session from its start. `notices` are said before the first prompt."""
 
@@ -20,6 +32,7 @@ class Facts(msgspec.Struct, frozen=True):
     key_env: str
     stream: bool = True
     notices: tuple[str, ...] = ()
+    resumed: Resumed | None = None
 
     @property
     def is_demo(self) -> bool:
@@ -27,10 +40,19 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class SessionPort(Protocol):
-    """One conversation in use."""
+    """One conversation in use.
 
-    def run(self, prompt: str) -> AsyncGenerator[AgentEvent, None]:
-        """One turn; its last event is `TurnFinished`. Close it with `aclosing`."""
+    id: what `-r` takes. is_waiting: whether an answer can be asked for without another message: a turn failed, or was
+    stopped, before it had its answer.
+    """
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def is_waiting(self) -> bool: ...
+
+    def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
+        """One turn; its last event is `TurnFinished`. Close it with `aclosing`. prompt: None goes on where one stopped."""
         ...
 
     def cancel(self) -> None:

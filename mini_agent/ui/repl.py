@@ -16,16 +16,23 @@ from contextlib import aclosing, contextmanager, redirect_stderr, redirect_stdou
 from prompt_toolkit.input import Input
 
 from mini_agent.core.errors import ConfigError
+from mini_agent.core.events import TurnReason
 from mini_agent.core.permission import ApprovalRequest, Decision
 from mini_agent.ui import approval
 from mini_agent.ui.commands import COMMANDS, find, unknown
 from mini_agent.ui.flow import user_rows
 from mini_agent.ui.keys import Keys, Typed, keep_early, open_input
 from mini_agent.ui.live import Live, Stray, can_move
-from mini_agent.ui.ports import Facts, OpenSession, SessionPort
+from mini_agent.ui.ports import Facts, OpenSession, Resumed, SessionPort
 from mini_agent.ui.prompt import Prompt
 from mini_agent.ui.text import neutralise, paint, wrap
 from mini_agent.ui.view import View
+
+RECALLED_ROWS = 12
+"""Of the last answer, where a session goes on."""
+
+_GO_ON: tuple[TurnReason | None, ...] = ("failed", "max_steps", "repetition")
+"""Ends after which Enter on an empty line goes on. After Ctrl+C it does not: the user wanted an end; /retry is there."""
 
 
 async def repl(
@@ -92,6 +99,7 @@ class _Repl:
         self._opening: asyncio.Task[SessionPort] | None = None
         self._turn: _Turn | None = None
         self._was_cancelled = False
+        self._can_go_on = facts.resumed is not None and facts.resumed.is_open  # with Enter on an empty line
         self._is_ready = False
         self._leaving = False
         self._code = 0
@@ -137,6 +145,24 @@ class _Repl:
         self.say(f"mini-agent {facts.version} · {model} · /help")
         for notice in facts.notices:
             self._say_styled(notice, "yellow")
+        if facts.resumed is not None:
+            self._recall(facts.resumed)
+
+    def _recall(self, resumed: Resumed) -> None:
+        """What was said last, so that one knows where one is."""
+        turns = f"{resumed.turns} turn{'s' * (resumed.turns != 1)}"
+        self._say_styled(f"session {resumed.id} goes on: {turns}; the last one:", "dim")
+        width = self._live.width
+        self._live.commit(user_rows(resumed.prompt, width)[:RECALLED_ROWS])
+        rows = wrap(neutralise(resumed.answer.strip()), width) if resumed.answer.strip() else []
+        left_out = [f"… {len(rows) - RECALLED_ROWS} rows more"] if len(rows) > RECALLED_ROWS else []
+        self._live.commit([paint(row, "dim") for row in (*left_out, *rows[-RECALLED_ROWS:])])
+        self._invite()
+        self._live.commit([""])
+
+    def _invite(self) -> None:
+        if self._can_go_on:
+            self._say_styled("↵ Enter on an empty line, or /retry, goes on from here", "dim")
 
     def _say_styled(self, text: str, style: str) -> None:
         self._live.commit([paint(row, style) for row in wrap(neutralise(text), self._live.width)])
@@ -154,12 +180,22 @@ class _Repl:
             await self._command(*command)
         elif text.strip():
             await self._run_turn(text)
+        elif self._can_go_on:
+            await self._run_turn(None)
 
     async def _command(self, name: str, rest: str) -> None:
         if known := COMMANDS.get(name):
             await known.run(self, rest)
         else:
             self._say_styled(unknown(name), "yellow")
+
+    async def retry(self) -> None:
+        """Goes on with the turn that stopped before its answer."""
+        session = self._opened()
+        if self._can_go_on or (session is not None and session.is_waiting):
+            await self._run_turn(None)
+        else:
+            self._say_styled("there is nothing to go on with: the last turn has its answer", "yellow")
 
     # The session
 
@@ -198,6 +234,8 @@ class _Repl:
         await asyncio.wait({self._opening})
         if (session := self._opened()) is not None:
             await session.aclose()
+            if session.id:
+                self._say_styled(f"mini-agent -c goes on with this session ({session.id})", "dim")
 
     def _opened(self) -> SessionPort | None:
         """The session, if it is there already."""
@@ -214,8 +252,8 @@ class _Repl:
 
     # A turn
 
-    async def _run_turn(self, text: str) -> None:
-        """One turn on the screen; afterwards the terminal is the prompt's again."""
+    async def _run_turn(self, text: str | None) -> None:
+        """One turn on the screen; afterwards the terminal is the prompt's again. text: None goes on with the last one."""
         view = View(self._live, streamed=self._facts.stream, clock=self._clock)
         keys = Keys(
             self._input,
@@ -245,10 +283,14 @@ class _Repl:
                 view.stray(rest)
             self._turn = None
             self._live.stop()
+        session = self._opened()
+        if turn.sent:
+            self._can_go_on = view.reason in _GO_ON and session is not None and session.is_waiting
+        self._invite()
         self._live.commit([""])
-        self._take_typed(view, unsent="" if turn.sent else text)
+        self._take_typed(view, unsent="" if turn.sent or text is None else text)
 
-    async def _play(self, text: str, turn: _Turn) -> None:
+    async def _play(self, text: str | None, turn: _Turn) -> None:
         """Runs the turn, unless it is cancelled before there is a session."""
         session = await self._session(turn)
         if session is None:

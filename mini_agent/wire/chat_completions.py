@@ -6,6 +6,7 @@ one go through the same code (product W6).
 """
 
 import re
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
@@ -43,8 +44,8 @@ class ChatDecoder(Decoder):
     WHAT = "chat completion"
     ORDER = "canonical"
 
-    def __init__(self, profile: Profile, origin: Origin) -> None:
-        super().__init__(profile, origin)
+    def __init__(self, profile: Profile, origin: Origin, asked: Mapping[str, Any] | None = None) -> None:
+        super().__init__(profile, origin, asked)
         self._reasoning_fields = (*profile.reasoning_fields, REASONING_DETAILS)
         self._reasoning_keys = frozenset(self._reasoning_fields)
         self._tags = ThinkTags(self._assembler)
@@ -142,7 +143,7 @@ class ChatDecoder(Decoder):
         elif index != self._choice_index:
             return
         if error := choice.get("error"):
-            raise failure_inside({"error": encodable(error)})
+            raise failure_inside({"error": encodable(error)}, self._asked)
         delta = choice.get("delta")
         if delta and isinstance(delta, dict):
             self._deltas = True

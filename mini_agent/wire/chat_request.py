@@ -15,15 +15,22 @@ from mini_agent.core.messages import (
 )
 from mini_agent.core.profile import Profile
 from mini_agent.wire.outgoing import clean_name, echoed, json_text, result_text
-from mini_agent.wire.shaping import call_id, shaped
+from mini_agent.wire.shaping import REASONING, call_id, shaped
+
+Content = str | list[dict[str, Any]]
+"""The content of a message: a text, or parts where there is an image."""
 
 REASONING_DETAILS = "reasoning_details"
 """The field of reasoning that goes back as the sequence it came in, not as text; `encrypted` holds its JSON text."""
 
+_NO_THOUGHT = " "
+"""Stands for reasoning that is missing where a server nobody knows complained of it: Moonshot takes no empty one."""
+
 
 def encode(request: Request, profile: Profile, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The body of a request. without: top-level fields that are left out, because the provider refused them."""
-    body: dict[str, Any] = {"model": request.model or profile.model, "messages": _messages(request, profile)}
+    """The body of a request. without: what is left out, because the provider refused it (`Attempt.without`)."""
+    messages = _messages(request, _contrary(profile) if REASONING in without else profile)
+    body: dict[str, Any] = {"model": request.model or profile.model, "messages": messages}
     if request.tools:
         body["tools"] = [
             {
@@ -44,6 +51,18 @@ def encode(request: Request, profile: Profile, without: frozenset[str] = frozens
     return shaped(body, request, profile, without)
 
 
+def _contrary(profile: Profile) -> Profile:
+    """With the other policy of echoing: the provider refused a request for reasoning that was there, or was missing.
+
+    Which of the two can't be told by anything but words: DeepSeek's first thinking models refused with the same status what
+    its current ones want.
+    """
+    if profile.echo_reasoning != "never":
+        return msgspec.structs.replace(profile, echo_reasoning="never")
+    missing = _NO_THOUGHT if profile.echo_missing is None else profile.echo_missing
+    return msgspec.structs.replace(profile, echo_reasoning="always", echo_missing=missing)
+
+
 def _messages(request: Request, profile: Profile) -> list[dict[str, Any]]:
     encoded: list[dict[str, Any]] = []
     if request.system:
@@ -54,7 +73,11 @@ def _messages(request: Request, profile: Profile) -> list[dict[str, Any]]:
             case "user":
                 if profile.bridge and encoded and encoded[-1]["role"] == "tool":
                     encoded.append({"role": "assistant", "content": profile.bridge})
-                encoded.append({"role": "user", "content": _content(message)})
+                content = _content(message)
+                if encoded and encoded[-1]["role"] == "user":
+                    encoded[-1]["content"] = _joined(encoded[-1]["content"], content)
+                else:
+                    encoded.append({"role": "user", "content": content})
             case "assistant":
                 encoded.append(_assistant(message, profile, echoed=place in wanted))
             case "tool":
@@ -69,7 +92,25 @@ def _messages(request: Request, profile: Profile) -> list[dict[str, Any]]:
     return encoded
 
 
-def _content(message: Message) -> str | list[dict[str, Any]]:
+def _joined(first: Content, second: Content) -> Content:
+    """Two messages of the user as one: templates of local models want roles that take turns."""
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}" if first and second else first or second
+    parts = _parts(first)
+    for part in _parts(second):
+        if parts and part["type"] == parts[-1]["type"] == "text":
+            part = {**part, "text": f"{parts.pop()['text']}\n\n{part['text']}"}
+        parts.append(part)
+    return parts
+
+
+def _parts(content: Content) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return list(content)
+
+
+def _content(message: Message) -> Content:
     if not any(isinstance(block, Image) for block in message.blocks):
         return message.text
     parts: list[dict[str, Any]] = []

@@ -5,6 +5,7 @@ of another type is skipped, and only what could make an answer silently shorter 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -50,6 +51,7 @@ class Decoder(ABC):
     """One attempt's answer, from its server-sent events or from its one document.
 
     Give it every event; stop at `ended` or at `failure`. `close` gives the answer, or raises what is wrong with it.
+    asked: the body of the request, which an error inside a success may be about.
     A subclass reads payloads and sets `_finish_reason`, `_id`, `_model`, `_refused` and, for what is whole without a finish
     reason, `_whole`.
     """
@@ -69,7 +71,8 @@ class Decoder(ABC):
     }
     """Finish reasons by which a provider says that it broke the answer off: nothing of it is complete."""
 
-    def __init__(self, profile: Profile, origin: Origin) -> None:
+    def __init__(self, profile: Profile, origin: Origin, asked: Mapping[str, Any] | None = None) -> None:
+        self._asked = asked
         self._end_marks = {form.upper() for mark in profile.end_marks for form in (mark, f'"{mark}"')}
         self._end_events = profile.end_events
         self._end_when = [(path.split("."), value) for path, value in profile.end_when.items()]
@@ -126,7 +129,7 @@ class Decoder(ABC):
             return self._assembler.take()
         if event.event != "message":
             if event.event == "error":
-                raise failure_inside(_loaded(data))
+                raise failure_inside(_loaded(data), self._asked)
             if event.event in self._end_events:
                 return self._decode_last(event)
             if event.event in SIGNS_OF_LIFE and not _holds_more(data):
@@ -154,7 +157,7 @@ class Decoder(ABC):
                 before, self._recognised = self._recognised, False
                 self._payload(one, event.event)
                 if not (self._recognised or self.finished) and _reports_failure(one):
-                    raise failure_inside(encodable(one))
+                    raise failure_inside(encodable(one), self._asked)
                 self._recognised = self._recognised or before
                 if not self._recognised and not self._stray and string(one.get("type")) not in SIGNS_OF_LIFE:
                     self._stray = event.data
@@ -200,7 +203,7 @@ class Decoder(ABC):
     def _check(self, payload: dict[str, Any]) -> None:
         """Raises the error that a payload holds, in whatever family."""
         if payload.get("error") or "error" in (payload.get("type"), payload.get("object")):
-            raise failure_inside(encodable(payload))
+            raise failure_inside(encodable(payload), self._asked)
 
     def _let_go(self) -> None:
         """Nothing that could complete a held back piece is likely to come."""

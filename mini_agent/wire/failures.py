@@ -3,16 +3,20 @@
 Error bodies come in every shape; whatever comes, the result has a readable message and the status survives.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal
 
 from mini_agent.core.errors import DETAIL_LIMIT, ErrorKind, ModelError, ProtocolError, ProviderError
-from mini_agent.wire.loading import dumps, encodable, loads
+from mini_agent.wire.asked import text_bytes
+from mini_agent.wire.error_bodies import Said, number, read, said, without_tags
+from mini_agent.wire.loading import dumps
+from mini_agent.wire.overflow import LARGE_BYTES, can_never_fit, is_too_long, named
 from mini_agent.wire.profiles import shown
+from mini_agent.wire.refusals import refused
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 525), 529})
 
@@ -56,8 +60,23 @@ _STATUS_KINDS: Mapping[int, ErrorKind] = {
 }
 
 _RETRYABLE_KINDS = frozenset({"rate_limit", "overloaded"})
+_REFUSING_KINDS = frozenset({"provider", "overloaded", "bad_request", "too_large"})
+"""Kinds of errors that may be about a part of the request."""
+
 _FINAL_KINDS = frozenset({"quota", "auth", "context_overflow", "too_large", "bad_request"})
 
+_FINAL_STATUSES = frozenset({401, 402, 403})
+"""Said of whoever asks, whatever was asked."""
+
+_WEAK_STATUSES = frozenset({None, 400, 413, 422})
+"""Statuses that may be about the request, and are not said of throttling."""
+
+_SPENT = re.compile(
+    r"insufficient (?:account )?(?:balance|quota|credits?|funds)|(?:credit|account) balance is|out of credits"
+    r"|exceeded your current quota|quota exceeded|payment required"
+)
+_LONG_SPENT = re.compile(r"per[ _-]?day|per[ _-]?month|daily|monthly")
+"""A budget that is renewed tomorrow is not worth waiting for, whatever wait the same message names (Gemini)."""
 
 _SPAN = re.compile(
     r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])",
@@ -67,49 +86,38 @@ _WAIT = re.compile(rf"\b(?:try again|retry) (?:in|after) (?:about )?((?:{_SPAN.p
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-_INNER = ("error", "response", "errors", "base_resp", "fault")
-_MESSAGES = ("message", "msg", "error", "error_msg", "status_msg", "reason", "detail", "title")
-
-
-class _Said(NamedTuple):
-    """What an error body says: one line of text, and its code and type where it has them.
-
-    renewed_in_s, renewed_t: when a spent quota is renewed, in seconds from now or in unix seconds.
-    """
-
-    message: str
-    code: str | None
-    type: str | None
-    renewed_in_s: float | None = None
-    renewed_t: float | None = None
-
-
 def failure(
-    status: int, headers: Mapping[str, str], body: bytes, *, now: float, key_env: Sequence[str] = ()
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    now: float,
+    key_env: Sequence[str] = (),
+    asked: Mapping[str, Any] | None = None,
 ) -> ModelError:
     """The error of an HTTP answer that is not a success.
 
     headers: names in lower case. body: its beginning is enough. now: unix seconds, for dates in `Retry-After`. key_env:
-    the variable that holds the key, named in the hint where the key is the trouble.
+    the variable that holds the key, named in the hint where the key is the trouble. asked: the body of the request, which
+    tells what of it can have been refused.
     """
     text = body.decode("utf-8", "replace").strip()
-    said = _read(text)
-    message = f"HTTP {status}: {said.message}" if said.message else f"HTTP {status} with an empty body"
+    heard = read(text)
+    told = heard.message[:_MESSAGE_LIMIT]
+    message = f"HTTP {status}: {told}" if told else f"HTTP {status} with an empty body"
     if 300 <= status < 400:
         message = (
             f"HTTP {status}: moved to {shown(headers.get('location', 'nowhere'))}; redirects are not followed"
         )
-    return _error(
-        said._replace(message=message), status, headers=headers, body=text, now=now, key_env=key_env
-    )
+    return _error(heard, status, message, text, asked or {}, headers=headers, now=now, key_env=key_env)
 
 
-def failure_inside(payload: object) -> ModelError:
+def failure_inside(payload: object, asked: Mapping[str, Any] | None = None) -> ModelError:
     """The error that an endpoint put into the body of a success: an object with `error`, or one of type `error`."""
-    said = _said(payload)
-    status = int(said.code) if said.code is not None and re.fullmatch(r"[45]\d\d", said.code) else None
-    message = said.message or "the provider reported an error without a text"
-    return _error(said._replace(message=message), status, headers={}, body=dumps(payload), now=0.0)
+    heard = said(payload)
+    status = int(heard.code) if heard.code is not None and re.fullmatch(r"[45]\d\d", heard.code) else None
+    message = heard.message[:_MESSAGE_LIMIT] or "the provider reported an error without a text"
+    return _error(heard, status, message, dumps(payload), asked or {})
 
 
 def misdirected(head: bytes, *, url: str, content_type: str) -> ProtocolError:
@@ -120,7 +128,7 @@ def misdirected(head: bytes, *, url: str, content_type: str) -> ProtocolError:
         if text.startswith("<")
         else f"{content_type or 'something'} that is no answer of a model"
     )
-    excerpt = _without_tags(text)[:120]
+    excerpt = without_tags(text)[:120]
     return ProtocolError(
         f"{shown(url)} sent {what}: {excerpt!r}",
         retryable=False,
@@ -130,45 +138,97 @@ def misdirected(head: bytes, *, url: str, content_type: str) -> ProtocolError:
 
 
 def _error(
-    said: _Said,
+    heard: Said,
     status: int | None,
-    *,
-    headers: Mapping[str, str],
+    message: str,
     body: str,
-    now: float,
+    asked: Mapping[str, Any],
+    *,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    now: float = 0.0,
     key_env: Sequence[str] = (),
 ) -> ProviderError:
-    kind = _kind(said, status)
+    kind = _kind(heard, status, asked, is_page=body.startswith("<"))
+    refusal = refused(heard, status, asked) if kind in _REFUSING_KINDS else None
+    if refusal is not None and kind in ("provider", "overloaded"):
+        kind = "bad_request"  # said with a 5xx, and no less final
     retryable = kind in _RETRYABLE_KINDS or (
         kind not in _FINAL_KINDS and (status is None or status in RETRYABLE_STATUSES)
     )
+    too_long = kind == "context_overflow"
+    asked_tokens, limit_tokens = named(heard.message, heard.fields) if too_long else (None, None)
+    veto = {"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower())
     return ProviderError(
-        said.message,
+        _with_numbers(message, asked_tokens, limit_tokens),
         kind=kind,
         retryable=retryable,
         status=status,
         headers=headers,
-        code=said.code,
-        provider_type=said.type,
-        retry_after_s=_first(retry_after(headers, now), said.renewed_in_s, wait_named(said.message)),
-        veto={"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower()),
+        code=heard.code,
+        provider_type=heard.type,
+        retry_after_s=_first(retry_after(headers, now), heard.renewed_in_s, wait_named(heard.message)),
+        # Its word is about the same request: neither permission nor veto says anything of a shorter or a plainer one.
+        veto=None if too_long or refusal is not None else veto,
         body=body[:DETAIL_LIMIT],
-        hint=_hint(kind, status, key_env, _renewal(said)),
+        hint=None if refusal is not None else _hint(kind, status, key_env, _renewal(heard)),
+        refused=refusal,
+        asked_tokens=asked_tokens,
+        limit_tokens=limit_tokens,
     )
 
 
-def _kind(said: _Said, status: int | None) -> ErrorKind:
-    for word in (said.code, said.type):
-        if word is not None and (known := _KINDS.get(word.lower())):
-            # "rate limit" and "invalid request" are also said of other things; a definite status knows better.
-            if status is None or known not in ("bad_request", "rate_limit") or status not in _STATUS_KINDS:
-                return known
-            break
+def _kind(heard: Said, status: int | None, asked: Mapping[str, Any], *, is_page: bool) -> ErrorKind:
+    """Code and type first, wording last; of wording, what says that nothing but another request helps."""
+    known = next(
+        (kind for word in (heard.code, heard.type) if (kind := _KINDS.get((word or "").lower()))), None
+    )
+    if known in ("quota", "auth"):
+        return known
+    words = f"{heard.code} {heard.type} {heard.message or '(no body)'}"
+    if can_never_fit(words):
+        return "context_overflow"
+    # "rate limit" and "invalid request" are also said of other things; a definite status knows better.
+    if known not in (None, "bad_request", "rate_limit") or (
+        known == "rate_limit" and status not in _STATUS_KINDS
+    ):
+        return known
+    if not is_page and (worded := _worded(words, heard, status, asked)):
+        return worded
     if status is None:
-        return "provider"
-    return _STATUS_KINDS.get(status) or (
-        "bad_request" if status < 500 and status not in RETRYABLE_STATUSES else "provider"
+        return known or "provider"
+    return (
+        _STATUS_KINDS.get(status)
+        or known
+        or ("bad_request" if status < 500 and status not in RETRYABLE_STATUSES else "provider")
     )
+
+
+def _worded(
+    words: str, heard: Said, status: int | None, asked: Mapping[str, Any]
+) -> Literal["context_overflow", "quota"] | None:
+    """The kinds that some providers name in nothing but a text."""
+    # An empty body says only what its status does, but for one; and some statuses are about whoever asks.
+    if (heard.message or status == 400) and status not in _FINAL_STATUSES:
+        large = status in _WEAK_STATUSES and text_bytes(asked) >= LARGE_BYTES
+        if is_too_long(words, large=large):
+            return "context_overflow"
+    if _SPENT.search(words.lower()) and (
+        wait_named(heard.message) is None
+        or _LONG_SPENT.search(f"{words} {heard.fields.get('details')}".lower())
+    ):
+        return "quota"
+    return None
+
+
+def _with_numbers(message: str, asked: int | None, limit: int | None) -> str:
+    """The message with the sizes that it lacks: they stand in fields of their own, or behind its end."""
+    digits = re.sub(r"(?<=\d),(?=\d)", "", message)
+    missing = [
+        f"{count} {what}"
+        for count, what in ((asked, "tokens asked for"), (limit, "allowed"))
+        if count is not None and str(count) not in digits
+    ]
+    return f"{message} ({', '.join(missing)})" if missing else message
 
 
 def _hint(kind: ErrorKind, status: int | None, key_env: Sequence[str], renewal: str) -> str | None:
@@ -187,11 +247,11 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
     None where it says nothing usable: not a number, negative, not finite.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     value = headers.get("retry-after")
-    seconds = _number(value)
+    seconds = number(value)
     if seconds is not None or value is None:
         return seconds
     try:
@@ -212,15 +272,15 @@ def wait_named(text: str) -> float | None:
     if match is None:
         return None
     spans = _SPAN.findall(match[1].lower())
-    return _number(
+    return number(
         sum(
-            float(number) * (0.001 if unit.startswith(("ms", "mil")) else _UNITS[unit[0]])
-            for number, unit in spans
+            float(count) * (0.001 if unit.startswith(("ms", "mil")) else _UNITS[unit[0]])
+            for count, unit in spans
         )
     )
 
 
-def _renewal(said: _Said) -> str:
+def _renewal(said: Said) -> str:
     """When a quota is renewed, in words that go on with a sentence; "" where it was not said."""
     seconds = said.renewed_in_s
     if seconds is not None:
@@ -237,64 +297,3 @@ def _renewal(said: _Said) -> str:
 
 def _first(*waits: float | None) -> float | None:
     return next((wait for wait in waits if wait is not None), None)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
-
-
-def _read(text: str) -> _Said:
-    """What a body says, whatever it is."""
-    try:
-        return _said(encodable(loads(text)))
-    except ValueError:
-        return _Said(_without_tags(text)[:_MESSAGE_LIMIT], None, None)
-
-
-def _said(payload: object) -> _Said:
-    """Message, code and type, from the shapes errors come in: nested, flat, a list, a string, FastAPI's `detail`."""
-    if isinstance(payload, list):
-        return _said(payload[0]) if payload else _Said("", None, None)
-    if not isinstance(payload, dict):
-        return _Said(_line(payload), None, None)
-    inner: Any = next((payload[key] for key in _INNER if isinstance(payload.get(key), dict | list)), None)
-    if inner:
-        nested = _said(inner)
-        if nested.message:
-            return nested
-    code = next((payload[key] for key in ("code", "status_code", "error_code") if payload.get(key)), None)
-    kind = payload.get("type")
-    message = next(
-        (payload[key] for key in _MESSAGES if payload.get(key) and payload[key] is not True), payload
-    )
-    if isinstance(message, list):
-        return _said(message)
-    return _Said(
-        _line(message),
-        str(code) if isinstance(code, str | int) and not isinstance(code, bool) and code != "" else None,
-        kind if isinstance(kind, str) and kind != "error" else None,
-        _number(payload.get("resets_in_seconds")),
-        _number(payload.get("resets_at")),
-    )
-
-
-def _line(value: object) -> str:
-    return " ".join(str(value).split())[:_MESSAGE_LIMIT] if value else ""
-
-
-def _without_tags(text: str) -> str:
-    """A page's title, or its text, on one line; the beginning of it, because the patterns take their time."""
-    text = text[:4096]
-    if not text.startswith("<"):
-        return " ".join(text.split())
-    title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
-    if title:
-        return " ".join(title[1].split())
-    bare = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", text, flags=re.IGNORECASE | re.DOTALL)
-    return " ".join(bare.split())

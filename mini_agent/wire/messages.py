@@ -5,6 +5,7 @@ missing, null or unknown is skipped without losing track of the other blocks. A 
 a streamed one (product W6).
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from mini_agent.core.messages import Usage
@@ -57,8 +58,8 @@ class MessagesDecoder(Decoder):
 
     WHAT = "answer of the Messages API"
 
-    def __init__(self, profile: Profile, origin: Origin) -> None:
-        super().__init__(profile, origin)
+    def __init__(self, profile: Profile, origin: Origin, asked: Mapping[str, Any] | None = None) -> None:
+        super().__init__(profile, origin, asked)
         self._blocks: list[_Block] = []
         self._by_index: dict[str, _Block] = {}
         self._begun = False

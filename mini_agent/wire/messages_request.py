@@ -12,7 +12,7 @@ import msgspec
 
 from mini_agent.core.messages import Image, Message, Reasoning, Request, Text, ToolCall, ToolResult
 from mini_agent.core.profile import Profile
-from mini_agent.wire.outgoing import clean_ids, clean_name, echoed, json_text
+from mini_agent.wire.outgoing import clean_ids, clean_name, echoed, json_text, kept
 from mini_agent.wire.shaping import shaped
 
 THINKING = "thinking"
@@ -26,12 +26,12 @@ _LEFT_OUT = {"type": "text", "text": "(The beginning of this conversation was le
 
 
 def encode(request: Request, profile: Profile, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The body of a request. without: top-level fields that are left out, because the provider refused them."""
+    """The body of a request. without: what is left out, because the provider refused it (`Attempt.without`)."""
     model = request.model or profile.model
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": _max_tokens(request, profile, model),
-        "messages": _messages(request.messages, profile),
+        "messages": _messages(*kept(request.messages, profile, without)),
     }
     if request.system:
         body["system"] = request.system

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from mini_agent.core.messages import ERROR_PREFIX, Message, ToolResult
+from mini_agent.core.messages import ERROR_PREFIX, Message, Reasoning, ToolResult
 from mini_agent.core.profile import Profile
+from mini_agent.wire.shaping import REASONING
 
 SIZE = 64
 """Characters of an id or a name; what OpenAI's reference allows, and nobody allows less."""
@@ -50,6 +51,22 @@ def clean_ids(messages: Sequence[Message]) -> dict[str, str]:
             used[candidate] = 1
             sent[call.id] = candidate
     return sent
+
+
+def kept(
+    messages: Sequence[Message], profile: Profile, without: frozenset[str]
+) -> tuple[Sequence[Message], Profile]:
+    """What goes back in the families that seal reasoning: all of it, or none where the provider refused it.
+
+    A seal that one server does not take stays wrong, and so does what stood beside it.
+    """
+    if REASONING not in without:
+        return messages, profile
+    bare = [
+        Message(message.role, tuple(block for block in message.blocks if not isinstance(block, Reasoning)))
+        for message in messages
+    ]
+    return bare, msgspec.structs.replace(profile, echo_reasoning="never")
 
 
 def echoed(messages: Sequence[Message], profile: Profile) -> set[int]:

@@ -5,6 +5,7 @@ whole with the finished response; what is missing from one of them is taken from
 response that was not streamed goes through the same code (product W6).
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -45,8 +46,8 @@ class ResponsesDecoder(Decoder):
 
     WHAT = "answer of the Responses API"
 
-    def __init__(self, profile: Profile, origin: Origin) -> None:
-        super().__init__(profile, origin)
+    def __init__(self, profile: Profile, origin: Origin, asked: Mapping[str, Any] | None = None) -> None:
+        super().__init__(profile, origin, asked)
         self._doom_event = profile.doom_event
         self._labels: set[str] = set()
         self._items = Items()
@@ -84,7 +85,7 @@ class ResponsesDecoder(Decoder):
         super()._check(payload)
         response = mapping(payload.get("response"))
         if response.get("error"):
-            raise failure_inside({"error": encodable(response["error"])})
+            raise failure_inside({"error": encodable(response["error"])}, self._asked)
 
     def _payload(self, payload: dict[str, Any], name: str) -> None:
         kind = string(payload.get("type")) or name

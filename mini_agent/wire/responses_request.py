@@ -5,7 +5,7 @@ came in. OpenAI refuses an item of reasoning that does not stand directly before
 """
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mini_agent.core.messages import (
@@ -18,7 +18,7 @@ from mini_agent.core.messages import (
     ToolResult,
 )
 from mini_agent.core.profile import Profile
-from mini_agent.wire.outgoing import clean_ids, clean_name, echoed, json_text, result_text
+from mini_agent.wire.outgoing import clean_ids, clean_name, echoed, json_text, kept, result_text
 from mini_agent.wire.shaping import shaped
 
 REASONING_ITEM = "reasoning_item"
@@ -26,8 +26,9 @@ REASONING_ITEM = "reasoning_item"
 
 
 def encode(request: Request, profile: Profile, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The body of a request. without: top-level fields that are left out, because the provider refused them."""
-    body: dict[str, Any] = {"model": request.model or profile.model, "input": _input(request, profile)}
+    """The body of a request. without: what is left out, because the provider refused it (`Attempt.without`)."""
+    items = _input(*kept(request.messages, profile, without))
+    body: dict[str, Any] = {"model": request.model or profile.model, "input": items}
     if request.system:
         body["instructions"] = request.system
     if request.tools:
@@ -49,11 +50,11 @@ def encode(request: Request, profile: Profile, without: frozenset[str] = frozens
     return shaped(body, request, profile, without)
 
 
-def _input(request: Request, profile: Profile) -> list[dict[str, Any]]:
-    ids = clean_ids(request.messages)
-    plain = echoed(request.messages, profile)
+def _input(messages: Sequence[Message], profile: Profile) -> list[dict[str, Any]]:
+    ids = clean_ids(messages)
+    plain = echoed(messages, profile)
     items: list[dict[str, Any]] = []
-    for place, message in enumerate(request.messages):
+    for place, message in enumerate(messages):
         match message.role:
             case "user":
                 items.append({"type": "message", "role": "user", "content": list(_content(message))})
@@ -61,7 +62,18 @@ def _input(request: Request, profile: Profile) -> list[dict[str, Any]]:
                 items += _assistant(message, ids, profile, echoed=place in plain)
             case "tool":
                 items += (_output(result, ids) for result in message.tool_results)
+    _drop_bad_ids(items)
     return items
+
+
+def _drop_bad_ids(items: list[dict[str, Any]]) -> None:
+    """An item's id may be left out, and is where it would be refused: a second time, or without its kind's prefix."""
+    used: set[str] = set()
+    for item in items:
+        if "id" in item and (item["id"] in used or not item["id"].startswith("rs")):
+            del item["id"]
+        else:
+            used.add(item.get("id", ""))
 
 
 def _content(message: Message) -> Iterator[dict[str, Any]]:

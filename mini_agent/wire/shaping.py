@@ -7,17 +7,30 @@ from typing import Any
 from mini_agent.core.messages import Request
 from mini_agent.core.profile import Profile
 
+IMAGES = "images"
+REASONING = "reasoning"
+"""What an attempt can leave out beside fields of the body: images (done before encoding), reasoning (by each family)."""
+
+
+def reference(field: str) -> str:
+    """A top-level field as `Attempt.without` names it: its name, as a JSON pointer (RFC 6901) where that means more.
+
+    `reasoning` is both what a model thought and the field that asks it to think (OpenAI, OpenRouter).
+    """
+    return f"/{field}" if field in (IMAGES, REASONING) else field
+
 
 def shaped(
     body: dict[str, Any], request: Request, profile: Profile, without: frozenset[str]
 ) -> dict[str, Any]:
     """`body` with the profile's effort and extra fields, its names, and without what it refuses.
 
-    without: top-level fields that this attempt leaves out, by our name or the vendor's.
+    without: what this attempt leaves out; of that, the top-level fields, by our name or the vendor's.
     """
     body = merged(body, profile.effort.get(request.effort or "default", {}))
     body = merged(body, profile.extra_body)
-    left_out = without.union(profile.refuses)
+    named = {name.removeprefix("/") for name in without - {IMAGES, REASONING}}
+    left_out = named.union(profile.refuses)
     return {
         profile.rename.get(name, name): value
         for name, value in body.items()

@@ -204,16 +204,19 @@ class FakeSession:
         scenes: dict[str, Callable[[], Iterator[Step]]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.prompts: list[str] = []
+        self.prompts: list[str | None] = []
         self.closed = False
         self.decisions: list[bool] = []
         self._approve = approve
         self._scenes = SCENES if scenes is None else scenes
         self._sleep = sleep
         self._cancelled = asyncio.Event()
+        self.is_waiting = False
+        self.id = ""
 
-    async def run(self, prompt: str) -> AsyncGenerator[AgentEvent, None]:
+    async def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
         self.prompts.append(prompt)
+        prompt = prompt or ""
         self._cancelled.clear()
         yield TurnStarted(t=time.time(), prompt=prompt)
         scene = next((scene for word, scene in self._scenes.items() if word in prompt), answer)
@@ -228,6 +231,7 @@ class FakeSession:
                     given = "allow" if decision.allowed else "deny"
                     yield ApprovalGiven(t=time.time(), call_id=step.call_id, decision=given)
             else:
+                self.is_waiting = isinstance(step, TurnFinished) and step.reason == "failed"
                 yield step
             if self._cancelled.is_set():
                 yield TurnFinished(t=time.time(), reason="cancelled", text="", usage=USAGE)

@@ -11,11 +11,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple, TextIO
 
 import fake_session as fake
+import msgspec
 import pytest
 from stage import Clock, Terminal
 
 from mini_agent.core.errors import ConfigError
-from mini_agent.ui.ports import Approve, Facts
+from mini_agent.ui.ports import Approve, Facts, Resumed
 from mini_agent.ui.repl import repl
 
 termios = pytest.importorskip("termios", reason="no pseudo-terminals there")
@@ -46,7 +47,18 @@ def edit() -> Iterator[fake.Step]:
     yield from (step for step in fake.edit() if not isinstance(step, float))
 
 
-SCENES = {"endless": endless, "edit": edit, "print": printing, "broken": broken, "": quick}
+def failing() -> Iterator[fake.Step]:
+    yield from (step for step in fake.fail() if not isinstance(step, float))
+
+
+SCENES = {
+    "endless": endless,
+    "edit": edit,
+    "print": printing,
+    "broken": broken,
+    "down": failing,
+    "": quick,
+}
 
 
 class Desk:
@@ -217,7 +229,7 @@ async def test_commands_are_not_sent_and_paths_are(pty: Pty) -> None:
         it.type("/hlep\r")
         await it.see("did you mean /help?")
         it.type("/help\r")
-        await it.see("/quit  leave")
+        await it.see("/quit   leave")
         it.type("/usr/bin/x fails\r")
         await it.see("first token")
         assert it.prompts == ["/usr/bin/x fails"]
@@ -461,3 +473,49 @@ async def test_notices_are_said_first(pty: Pty) -> None:
     async with desk(pty, facts=facts) as it:
         await it.prompt()
         assert it.terminal.lines[:2] == ["mini-agent 1 · deepseek · deepseek-chat · auto · /help", "odd"]
+
+
+@pytest.mark.parametrize("how", ["\r", "/retry\r"])
+async def test_r10_a_turn_that_failed_goes_on_with_enter_or_retry(pty: Pty, how: str) -> None:
+    async with desk(pty) as it:
+        await it.prompt()
+        it.type("\r")
+        it.type("down\r")
+        await it.see("or /retry, goes on from here")
+        await it.prompt()
+        it.type(how)
+        await it.see("word0")
+        await it.prompt()
+        assert it.prompts == ["down", None]
+        it.type("\r/retry\r")
+        await it.see("nothing to go on with")
+        assert it.prompts == ["down", None]
+        assert it.text.count("goes on from here") == 1
+
+
+async def test_after_a_cancel_enter_asks_for_nothing(pty: Pty) -> None:
+    async with desk(pty) as it:
+        await it.prompt()
+        it.type("endless\r")
+        await it.see("beginning")
+        it.type("\x03")
+        await it.prompt()
+        it.type("\rhello\r")
+        await it.see("word0")
+        assert it.prompts == ["endless", "hello"]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_s2_a_session_that_goes_on_shows_where_it_was(pty: Pty, is_open: bool) -> None:
+    answer = "\n".join(f"row {number}" for number in range(30)) + "\x1b[2J"
+    resumed = Resumed(id="2026-x", turns=3, prompt="mend it", answer=answer, is_open=is_open)
+    async with desk(pty, facts=msgspec.structs.replace(fake.FACTS, resumed=resumed)) as it:
+        await it.prompt()
+        assert (
+            "session 2026-x goes on: 3 turns; the last one:\n> mend it\n… 18 rows more\nrow 18\n" in it.text
+        )
+        assert ("goes on from here" in it.text) is is_open
+        it.type("\r")
+        if is_open:
+            await it.see("word0")
+            assert it.prompts == [None]

@@ -184,3 +184,86 @@ def test_no_reasoning_no_field() -> None:
         "role": "assistant",
         "content": "hi",
     }
+
+
+@pytest.mark.parametrize(
+    ("echo", "placeholder", "thoughts"),
+    [
+        ("never", None, ["r1", "r2", "r3", " "]),
+        ("never", "(none)", ["r1", "r2", "r3", "(none)"]),
+        ("with_tool_calls", "", [None, None, None, None]),
+        ("always", "", [None, None, None, None]),
+    ],
+)
+def test_e05_where_reasoning_was_refused_the_policy_is_turned_round(
+    echo: EchoReasoning, placeholder: str | None, thoughts: list[str | None]
+) -> None:
+    """A server refuses what it was sent, or what it was not sent: nothing else is known of it."""
+    profile = Profile(echo_reasoning=echo, echo_field="thoughts", echo_missing=placeholder)
+    request = Request((*TURNS, assistant("", "again"), user("four")))
+    messages = encode(request, profile, frozenset({"reasoning"}))["messages"]
+    answers = [message for message in messages if message["role"] == "assistant"]
+    assert [message.get("thoughts") for message in answers] == thoughts
+
+
+def test_e05_a_sequence_of_reasoning_that_was_refused_does_not_go_back() -> None:
+    block = Reasoning("r", field="reasoning_details", encrypted='[{"type":"reasoning.encrypted","data":"E"}]')
+    profile = Profile(echo_reasoning="always", echo_field="reasoning_details")
+    messages = (user("a"), Message("assistant", (block, Text("x"))), user("b"))
+    for without, key in ((frozenset[str](), "reasoning_details"), (frozenset({"reasoning"}), None)):
+        answer = encode(Request(messages), profile, without)["messages"][1]
+        assert (set(answer) - {"role", "content"} or {None}) == {key}
+
+
+def test_d20_the_field_that_asks_to_think_is_told_from_what_was_thought() -> None:
+    profile = Profile(extra_body={"reasoning": {"effort": "low"}}, rename={"max_tokens": "cap"})
+    request = Request((user("hi"),), model="m", max_tokens=5)
+    assert "reasoning" in encode(request, profile, frozenset({"reasoning"}))
+    assert "reasoning" not in encode(request, profile, frozenset({"/reasoning"}))
+    for name in ("max_tokens", "cap"):
+        assert not {"max_tokens", "cap"} & set(encode(request, profile, frozenset({name})))
+
+
+PICTURE = Image("image/png", b"\x89PNG")
+SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}
+
+
+def words(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+@pytest.mark.parametrize(
+    ("messages", "content"),
+    [
+        ((user("a"), user("b")), "a\n\nb"),
+        ((user("a"), user("b"), user("c")), "a\n\nb\n\nc"),
+        ((Message("user", (Text("a"), PICTURE)), user("b")), [words("a"), SHOWN, words("b")]),
+        ((user("a"), Message("user", (Text("b"), PICTURE))), [words("a\n\nb"), SHOWN]),
+        ((Message("user", (PICTURE,)), Message("user", (PICTURE,))), [SHOWN, SHOWN]),
+        (
+            (Message("user", (PICTURE, Text("a"))), user("b"), Message("user", (PICTURE, Text("c")))),
+            [SHOWN, words("a\n\nb"), SHOWN, words("c")],
+        ),
+    ],
+)
+def test_successive_messages_of_the_user_become_one(messages: tuple[Message, ...], content: Any) -> None:
+    """Templates of local models want roles that take turns."""
+    assert sent(*messages) == [{"role": "user", "content": content}]
+    assert sent(*messages, assistant("", "x"), user("d"))[0]["content"] == content
+
+
+def test_messages_of_the_user_that_something_stands_between_stay_apart() -> None:
+    between = (assistant("", "", ToolCall("c1", "ls")), results("c1"))
+    assert [one["role"] for one in sent(user("a"), *between, user("b"), user("c"))] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+    ]
+    bridged = sent(user("a"), *between, user("b"), user("c"), profile=Profile(bridge="Understood."))
+    assert [one["content"] for one in bridged[-2:]] == ["Understood.", "b\n\nc"]
+    assert [one["role"] for one in sent(user("a"), assistant("", "x"), user("b"))] == [
+        "user",
+        "assistant",
+        "user",
+    ]

@@ -1,5 +1,7 @@
 """Errors of every shape become one readable line, with the status and the decision intact (quirks D01, D04, D07)."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,6 +103,57 @@ def test_errors_inside_a_success_are_classed_like_statuses(payload, kind, retrya
 def test_d04_code_and_type_decide_before_the_status(status, body, kind, retryable):
     error = failure(status, {}, body, now=0)
     assert (error.kind, error.retryable) == (kind, retryable)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (429, "Quota exceeded for quota metric 'Requests' and limit 'Requests per day'", "quota"),
+        (429, "You exceeded your current quota, please check your plan and billing details.", "quota"),
+        (429, "You exceeded your current quota: requests per day. Please retry in 36.9s.", "quota"),
+        (429, "You exceeded your current quota, limit: 20. Please retry in 36.9s.", "rate_limit"),
+        (429, "Insufficient account balance", "quota"),
+        (400, "Your credit balance is too low to access the Anthropic API.", "quota"),
+        (403, "Sorry, your account balance is insufficient", "quota"),
+        (429, "Too many requests, slow down", "rate_limit"),
+        (429, "Rate limit reached for requests per day", "rate_limit"),
+        (400, "the account page was not found", "bad_request"),
+    ],
+)
+def test_d04_a_spent_quota_is_told_by_its_words_where_there_are_only_words(status, message, kind):
+    body = json.dumps({"error": {"message": message, "type": "invalid_request_error"}}).encode()
+    error = failure(status, {}, body, now=0)
+    assert (error.kind, error.retryable) == (kind, kind == "rate_limit")
+    assert error.message == f"HTTP {status}: {message}"
+
+
+def test_d04_a_quota_of_a_day_is_told_by_its_details():
+    """Gemini names a wait of seconds in the same breath."""
+    details = [{"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}]
+    said = {
+        "code": 429,
+        "message": "You exceeded your current quota. Please retry in 36s.",
+        "details": details,
+    }
+    assert failure(429, {}, json.dumps([{"error": said}]).encode(), now=0).kind == "quota"
+
+
+def test_d07_what_a_gateway_got_itself_is_told():
+    """OpenRouter's own text says nothing but that there was an error."""
+    for raw, told in (
+        ('{"error":{"message":"the model is asleep"}}', "Provider returned error: the model is asleep"),
+        ("upstream is down", "Provider returned error: upstream is down"),
+        (7, "Provider returned error"),
+        ("", "Provider returned error"),
+    ):
+        said = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}}
+        assert failure(400, {}, json.dumps(said).encode(), now=0).message == f"HTTP 400: {told}"
+
+
+def test_d07_a_long_message_is_cut_for_the_eye_and_read_whole():
+    said = f"{'x' * 600} Please try again in 3s"
+    error = failure(429, {}, json.dumps({"message": said}).encode(), now=0)
+    assert (len(error.message), error.retry_after_s) == (len("HTTP 429: ") + 500, 3)
 
 
 @pytest.mark.parametrize(

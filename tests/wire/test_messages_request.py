@@ -342,3 +342,16 @@ def test_e11_arguments_sent_back_are_json() -> None:
     body = encode(Request((user("go"), assistant(call), results("c1"))), Profile())
     assert body["messages"][1]["content"] == [use("c1", "f", x=None, big=10**30)]
     json.dumps(body, allow_nan=False)
+
+
+def test_e05_thoughts_that_were_refused_do_not_go_back_sealed_or_not() -> None:
+    history = (
+        user("a"),
+        assistant(SIGNED, REDACTED, "x", ToolCall("c1", "ls")),
+        results("c1"),
+        assistant(SIGNED, "y"),
+    )
+    for profile in (Profile(), Profile(echo_reasoning="always", echo_missing="(none)")):
+        messages = encode(Request((*history, user("b"))), profile, frozenset({"reasoning"}))["messages"]
+        answers = [one["content"] for one in messages if one["role"] == "assistant"]
+        assert answers == [[*words("x"), use("c1")], words("y")]

@@ -16,7 +16,7 @@ from mini_agent.wire.assembly import Origin
 from mini_agent.wire.chat_completions import ChatDecoder
 from mini_agent.wire.framing import BodyDecoder
 from mini_agent.wire.profiles import at, endpoint, owner, profile, shipped, speaking
-from mini_agent.wire.shaping import call_id, shaped
+from mini_agent.wire.shaping import call_id, reference, shaped
 
 SHIPPED = shipped()
 LOCAL = ("ollama", "llama.cpp", "vllm", "lm-studio")
@@ -400,3 +400,58 @@ def test_every_vendors_requests_obey_the_rules_of_each_family_it_speaks(
         )
         found = [one for one in violations(api, body) if "signature" not in one and "thinking" not in one]
         assert found == []
+
+
+@pytest.mark.parametrize(
+    ("effort", "thinking", "level"),
+    [
+        (None, None, None),
+        ("off", "disabled", None),
+        ("low", "enabled", "low"),
+        ("medium", "enabled", "high"),
+        ("high", "enabled", "high"),
+    ],
+)
+def test_e16_deepseek_has_a_switch_of_its_own_for_thinking(
+    effort: Effort | None, thinking: str | None, level: str | None
+) -> None:
+    """`reasoning_effort: none` and the like do not switch it off; on by default, it is left alone unless asked for."""
+    request = Request((Message("user", (Text("hi"),)),), effort=effort)
+    body = adapter("chat").encode(request, SHIPPED["deepseek"], frozenset())
+    assert body.get("thinking") == (thinking and {"type": thinking})
+    assert body.get("reasoning_effort") == level
+    assert body["model"] == "deepseek-flash"
+    assert not {"temperature", "top_p", "reasoning", "enable_thinking"} & set(body)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [
+        ("https://api.deepseek.com", "https://api.deepseek.com/chat/completions"),
+        ("https://api.deepseek.com/", "https://api.deepseek.com/chat/completions"),
+        ("https://api.deepseek.com/v1", "https://api.deepseek.com/v1/chat/completions"),
+    ],
+)
+def test_e16_deepseeks_address_needs_no_version(base_url: str, url: str) -> None:
+    vendor = owner(base_url, SHIPPED)
+    assert vendor is SHIPPED["deepseek"]
+    assert endpoint(at(vendor, base_url)) == url
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_d20_what_was_refused_is_left_out_in_every_family(api: Api) -> None:
+    request = Request((Message("user", (Text("hi"),)),), model="m", max_tokens=5, effort="low")
+    for vendor in SHIPPED.values():
+        if api != vendor.api and api not in vendor.families:
+            continue
+        spoken = speaking(vendor, api)
+        whole = adapter(api).encode(request, spoken, frozenset())
+        for name in whole.keys() - {"model", "messages", "input"}:
+            for refused in (name, f"/{name}"):
+                left = adapter(api).encode(
+                    request, spoken, frozenset({reference(name), refused} - {"reasoning"})
+                )
+                assert left.keys() == whole.keys() - {name}
+        for ours, theirs in spoken.rename.items():
+            if theirs in whole:
+                assert theirs not in adapter(api).encode(request, spoken, frozenset({ours}))

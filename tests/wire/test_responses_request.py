@@ -26,6 +26,7 @@ from mini_agent.wire.responses import encode
 READ = ToolSpec("read_file", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 SEALED = Reasoning("hm", field="reasoning_item", encrypted="E", id="rs_1")
 OPEN = Reasoning("r", field="reasoning_item", id="rs_2")
+NEXT = Reasoning("hm", field="reasoning_item", encrypted="E", id="rs_3")
 CALL = ToolCall("c1", "ls", {"d": "."})
 
 
@@ -198,7 +199,7 @@ def test_images_stand_where_they_stood() -> None:
     [
         ([SEALED, CALL], [SENT_SEALED, called()]),
         ([SEALED, "x"], [SENT_SEALED, said("x")]),
-        ([SEALED, "x", SEALED, CALL], [SENT_SEALED, said("x"), SENT_SEALED, called()]),
+        ([SEALED, "x", NEXT, CALL], [SENT_SEALED, said("x"), {**SENT_SEALED, "id": "rs_3"}, called()]),
         ([OPEN, CALL], [called()]),
         ([CALL, SEALED], [called()]),
         (["x", SEALED], [said("x")]),
@@ -266,3 +267,19 @@ def test_ids_and_names_are_cleaned_alike_on_call_and_result() -> None:
 def test_e11_arguments_sent_back_are_json() -> None:
     call = ToolCall("c1", "f", {"x": math.inf})
     assert sent(user("go"), assistant(call), results("c1"))[1]["arguments"] == '{"x":null}'
+
+
+def test_e05_reasoning_that_was_refused_does_not_go_back_sealed_or_not() -> None:
+    history = (user("a"), assistant(SEALED, "x", OPEN, CALL), results("c1"), assistant(SEALED, "y"))
+    for profile in (Profile(), Profile(echo_reasoning="always", echo_missing="(none)")):
+        items = encode(Request((*history, user("b"))), profile, frozenset({"reasoning"}))["input"]
+        output = {"type": "function_call_output", "call_id": "c1", "output": "result of c1"}
+        assert items == [asked("a"), said("x"), called(), output, said("y"), asked("b")]
+
+
+def test_an_id_that_would_be_refused_is_left_out_with_the_seal_kept() -> None:
+    again = Reasoning("", field="reasoning_item", encrypted="F", id="rs_1")
+    other = Reasoning("", field="reasoning_item", encrypted="G", id="thought-7")
+    items = sent(user("a"), assistant(SEALED, "x", again, "y"), user("b"), assistant(other, "z"), user("c"))
+    thoughts = [(item.get("id"), item["encrypted_content"]) for item in items if item["type"] == "reasoning"]
+    assert thoughts == [("rs_1", "E"), (None, "F"), (None, "G")]
