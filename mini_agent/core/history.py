@@ -12,6 +12,7 @@ from mini_agent.core.messages import AnyBlock, Image, Message, Reasoning, Respon
 from mini_agent.core.surrogates import join_surrogates
 
 INTERRUPTED = "Interrupted: this call was not run, or not to its end. Nothing is known of its result."
+CANCELLED = "Cancelled by the user: this call was not run, or not to its end."
 NO_OUTPUT = "(no output)"
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
-
-import msgspec
+from typing import BinaryIO
 
 from mini_agent.core.events import AgentEvent, ChannelToken, ToolCallDelta, ToolOutput
 from mini_agent.core.redact import redact
+from mini_agent.record.lines import encode
 
 
 class DebugLog:
@@ -21,7 +20,7 @@ class DebugLog:
         self.path = path
         self.problem: str | None = None
         self._secrets = secrets
-        self._file: TextIO | None = None
+        self._file: BinaryIO | None = None
 
     def write(self, event: AgentEvent) -> None:
         """Takes one event. Pieces of an answer wait for the next other event before they reach the disk."""
@@ -30,8 +29,8 @@ class DebugLog:
         try:
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self.path.open("x", encoding="utf-8")
-            self._file.write(redact(msgspec.json.encode(event).decode(), self._secrets) + "\n")
+                self._file = self.path.open("xb")
+            self._file.write(encode(event, lambda text: redact(text, self._secrets)))
             if not isinstance(event, ChannelToken | ToolCallDelta | ToolOutput):
                 self._file.flush()
         except OSError as error:
