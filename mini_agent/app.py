@@ -10,19 +10,24 @@ import platform
 import random
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from mini_agent import __version__
 from mini_agent.core.errors import ConfigError
+from mini_agent.core.messages import Message
 from mini_agent.core.permission import Approve
 from mini_agent.models.base import Streamer
+from mini_agent.record import records, sessions
+from mini_agent.record.journal import Journal
 from mini_agent.settings import Settings
-from mini_agent.ui.ports import Facts, SessionPort
+from mini_agent.ui.ports import Facts, Resumed, SessionPort
 
 LAB_PORT = 8417
 """Where the lab server listens unless another port is given."""
@@ -33,8 +38,69 @@ FRAME_S = 1 / 20
 Opener = Callable[[Approve], SessionPort]
 
 
-def facts(settings: Settings) -> Facts:
+class Start(NamedTuple):
+    """What a session starts with. read: reads the settings again, for a key that was changed meanwhile."""
+
+    settings: Settings
+    read: Callable[[], Settings]
+    journal: Journal
+    messages: tuple[Message, ...] = ()
+    resumed: Resumed | None = None
+    notices: tuple[str, ...] = ()
+
+
+def begin(settings: Settings, read: Callable[[], Settings]) -> Start:
+    """A session of its own."""
+    path = sessions.journal_path(settings.state, settings.folder, settings.run)
+    header = records.Header(**_header(settings, settings.run))
+    return Start(settings, read, Journal(path, header, secrets=settings.secrets, later=_later))
+
+
+def resume(settings: Settings, read: Callable[[], Settings], wanted: str | None) -> Start:
+    """A session that goes on: the one whose id begins with `wanted`, or the last of this folder.
+
+    Raises ConfigError where there is none, where it can't be read, and where another process has it open.
+    """
+    if wanted is not None:
+        path = sessions.find(settings.state, settings.folder, wanted)
+    elif (last := sessions.latest(settings.state, settings.folder)) is not None:
+        path = last
+    else:
+        raise ConfigError("there is no session in this folder to go on with: leave -c out")
+    header = records.Resumed(**_header(settings, path.stem))
+    journal = Journal.resume(path, header, secrets=settings.secrets, later=_later)
+    loaded = sessions.load(path)
+    state = loaded.state
+    resumed = Resumed(
+        id=path.stem,
+        turns=state.turns,
+        prompt=state.prompt,
+        answer="" if state.is_waiting else state.text,
+        is_open=state.is_waiting and not (state.has_ended and state.reason == "cancelled"),
+    )
+    skipped = f"{loaded.skipped} lines of the session's journal can't be read and are left out"
+    return Start(settings, read, journal, loaded.messages, resumed, (skipped,) if loaded.skipped else ())
+
+
+def _header(settings: Settings, session: str) -> dict[str, Any]:
+    return {
+        "t": time.time(),
+        "id": session,
+        "folder": str(settings.folder),
+        "version": __version__,
+        "model": settings.model,
+        "profile": settings.profile.name,
+    }
+
+
+def _later(delay_s: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(delay_s, callback)
+
+
+def facts(start: Start) -> Facts:
     """What a front end says of the session before there is one."""
+    settings = start.settings
+    debug = [f"debug log: {settings.debug_log}"] if settings.debug_log else []
     return Facts(
         version=__version__,
         profile=settings.profile.name,
@@ -43,19 +109,20 @@ def facts(settings: Settings) -> Facts:
         folder=str(settings.folder),
         key_env=next(iter(settings.profile.key_env), ""),
         stream=settings.stream,
-        notices=(*settings.notices, *([f"debug log: {settings.debug_log}"] if settings.debug_log else ())),
+        notices=(*start.notices, *settings.notices, *debug),
+        resumed=start.resumed,
     )
 
 
-def warm(settings: Settings, *, watched: bool) -> Opener:
+def warm(start: Start, *, watched: bool) -> Opener:
     """Loads what the first request and the first answer need; returns what opens a session.
 
     watched: whether a screen shows the stream, so that its reads are paced. Takes a while, and may run in any thread.
     Raises ConfigError.
     """
     # The one place where slow imports are put off: see the list of what the start may load in tests/test_start.py.
-    from mini_agent.agent.handover import HandOver  # noqa: PLC0415
     from mini_agent.agent.asking import TurnSettings  # noqa: PLC0415
+    from mini_agent.agent.handover import HandOver  # noqa: PLC0415
     from mini_agent.agent.loop import Agent  # noqa: PLC0415
     from mini_agent.agent.prompt import system_prompt  # noqa: PLC0415
     from mini_agent.agent.tools import Registry, ToolContext, discover  # noqa: PLC0415
@@ -66,27 +133,43 @@ def warm(settings: Settings, *, watched: bool) -> Opener:
     from mini_agent.record.debug import DebugLog  # noqa: PLC0415
     from mini_agent.session import Session  # noqa: PLC0415
     from mini_agent.workspace.files import Files  # noqa: PLC0415
+    from mini_agent.workspace.spill import Spill  # noqa: PLC0415
 
+    settings = start.settings
     rng = random.Random(settings.seed)  # noqa: S311  jitter and demo faults, nothing secret
-    model = _demo_model(settings, rng) if settings.is_demo else _http_model(settings, watched=watched)
+    model, use_key = (
+        _demo_model(settings, rng) if settings.is_demo else _http_model(settings, watched=watched)
+    )
     named = PATIENT if settings.retry == "patient" else DEFAULT
-    overrides = {name: getattr(settings, name) for name in ("max_retries", "base_s", "cap_s")}
+    overrides = {name: getattr(settings, name) for name in ("max_retries", "base_s", "cap_s", "doom")}
     policy = replace(named, **{name: value for name, value in overrides.items() if value is not None})
     tools, problems = discover()
     registry = Registry(tools)
     handover = HandOver()
-    secrets = (settings.api_key,) if settings.api_key else ()
+    spill = Spill(settings.state / "spill", start.journal.id)
     traced = TracedModel(
         RetryingModel(model, policy, rng=rng), handover.put_now, total_s=settings.profile.deadlines.total_s
     )
 
+    def new_key() -> bool:
+        try:
+            key = start.read().api_key
+        except ConfigError:
+            return False  # it was right when the program began, and is what is wrong now
+        return use_key(key)
+
     def open_session(approve: Approve) -> SessionPort:
+        conversation = Conversation(start.messages)
         agent = Agent(
             traced,
             registry,
-            Conversation(),
+            conversation,
             approve,
-            context=ToolContext(Files(settings.folder, home=settings.home), environment=settings.environment),
+            context=ToolContext(
+                Files(settings.folder, home=settings.home, readable=spill.folder),
+                environment=settings.environment,
+                spill=spill,
+            ),
             settings=TurnSettings(
                 model=settings.model,
                 system=system_prompt(
@@ -99,24 +182,31 @@ def warm(settings: Settings, *, watched: bool) -> Opener:
                 max_tokens=settings.max_tokens,
                 effort=settings.effort,
                 stream=settings.stream,
+                window=settings.profile.facts(settings.model).window,
             ),
             handover=handover,
+            new_key=new_key,
         )
-        log = DebugLog(settings.debug_log, secrets) if settings.debug_log else None
-        return Session(agent, traced, problems, log=log)
+        log = DebugLog(settings.debug_log, settings.secrets) if settings.debug_log else None
+        return Session(agent, traced, conversation, problems, journal=start.journal, log=log)
 
     return open_session
 
 
-def _demo_model(settings: Settings, rng: random.Random) -> Streamer:
+_UseKey = Callable[[str], bool]
+"""Takes another key; whether it is another one."""
+
+
+def _demo_model(settings: Settings, rng: random.Random) -> tuple[Streamer, _UseKey]:
     from mini_agent.models.demo import DemoModel  # noqa: PLC0415  a part of `warm`
 
-    return DemoModel(
+    model = DemoModel(
         delay_ms=settings.delay_ms, fail_rate=settings.fail_rate, cut_rate=settings.cut_rate, rng=rng
     )
+    return model, lambda _: False
 
 
-def _http_model(settings: Settings, *, watched: bool) -> Streamer:
+def _http_model(settings: Settings, *, watched: bool) -> tuple[Streamer, _UseKey]:
     from mini_agent.models.http import HttpModel  # noqa: PLC0415  a part of `warm`
     from mini_agent.wire.transport import Slots, Transport  # noqa: PLC0415
 
@@ -128,7 +218,8 @@ def _http_model(settings: Settings, *, watched: bool) -> Streamer:
             asyncio.Semaphore(settings.streams_per_client), asyncio.Semaphore(settings.streams_per_process)
         ),
     )
-    return HttpModel(settings.profile, settings.api_key, transport, user_agent=f"mini-agent/{__version__}")
+    model = HttpModel(settings.profile, settings.api_key, transport, user_agent=f"mini-agent/{__version__}")
+    return model, model.use_key
 
 
 def serve_lab(port: int, faults: Sequence[str], *, strict: bool, deepseek: bool) -> None:
@@ -146,8 +237,8 @@ def serve_lab(port: int, faults: Sequence[str], *, strict: bool, deepseek: bool)
 class WarmUp:
     """`warm` in one thread, started when the prompt is up."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, start: Start) -> None:
+        self._start = start
         self._opener: Future[Opener] = Future()
         self._started = False
 
@@ -161,7 +252,7 @@ class WarmUp:
     def _run(self) -> None:
         self._opener.set_running_or_notify_cancel()  # so that whoever leaves meanwhile can't cancel it
         try:
-            self._opener.set_result(warm(self._settings, watched=True))
+            self._opener.set_result(warm(self._start, watched=True))
         except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for
             self._opener.set_exception(error)
 

@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import os
+import random
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TextIO
 
@@ -13,7 +15,8 @@ import typer
 
 from mini_agent import __version__, app
 from mini_agent.core.errors import ConfigError
-from mini_agent.settings import Settings, load
+from mini_agent.record import sessions
+from mini_agent.settings import load
 from mini_agent.ui import headless, repl
 
 _USAGE_ERRORS: tuple[type[Exception], ...] = (typer.BadParameter.__mro__[1],)
@@ -77,6 +80,12 @@ def mini_agent(
     retry: Annotated[
         Literal["default", "patient"] | None, typer.Option(help="How long to keep trying.")
     ] = None,
+    continue_: Annotated[
+        bool, typer.Option("-c", "--continue", help="Go on with the last session of this folder.")
+    ] = False,
+    resume: Annotated[
+        str | None, typer.Option("-r", "--resume", metavar="ID", help="Go on with that session.")
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Log every event to a file in the state folder, without secrets.")
     ] = False,
@@ -101,20 +110,28 @@ def mini_agent(
         "stream": False if no_stream else None,
         "debug": debug or None,
     }
-    run = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
-    settings = load(_workspace(cwd), flags, dict(os.environ), run=run)
+    if continue_ and resume is not None:
+        raise ConfigError("-c and -r name two sessions: give one of them")
+    run = sessions.new_id(datetime.now().astimezone(), random.Random())  # noqa: S311  a name, nothing secret
+    read = partial(load, _workspace(cwd), flags, dict(os.environ), run=run)
+    settings = read()
     interactive = print_ is None and sys.stdin.isatty() and sys.stdout.isatty()
-    if interactive:
-        if output_format != "text":
-            raise ConfigError("--output-format is for -p; a chat is always text")
-        raise typer.Exit(_chat(settings, prompt))
-    if print_ not in (None, "-") and prompt is not None:
+    if interactive and output_format != "text":
+        raise ConfigError("--output-format is for -p; a chat is always text")
+    if not interactive and print_ not in (None, "-") and prompt is not None:
         raise ConfigError("there are two prompts, one after -p and one besides: put them into one")
+    goes_on = continue_ or resume is not None
+    start = app.resume(settings, read, resume) if goes_on else app.begin(settings, read)
+    if interactive:
+        raise typer.Exit(_chat(start, prompt))
     ask = next(one for one in (prompt, print_, "-") if one is not None)
-    notices = app.facts(settings).notices
+    notices = app.facts(start).notices
     if settings.is_demo and not {"model", "profile"} & settings.origins.keys():
         notices += ("no key is set: the demo model answers (--model demo says that it may)",)
-    raise typer.Exit(headless.answer(app.warm(settings, watched=False), ask, output_format, notices))
+    can_go_on = start.resumed is not None and start.resumed.is_open
+    raise typer.Exit(
+        headless.answer(app.warm(start, watched=False), ask, output_format, notices, can_go_on=can_go_on)
+    )
 
 
 @_lab.callback()
@@ -152,10 +169,10 @@ def _workspace(cwd: Path | None) -> Path:
         raise ConfigError(f"the working directory can't be used: {error}") from None
 
 
-def _chat(settings: Settings, prompt: str | None) -> int:
-    warm_up = app.WarmUp(settings)
+def _chat(start: app.Start, prompt: str | None) -> int:
+    warm_up = app.WarmUp(start)
     return asyncio.run(
-        repl.repl(app.facts(settings), warm_up.open_session, first_prompt=prompt, on_ready=warm_up.start)
+        repl.repl(app.facts(start), warm_up.open_session, first_prompt=prompt, on_ready=warm_up.start)
     )
 
 

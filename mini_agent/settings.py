@@ -26,9 +26,10 @@ from mini_agent.sources import (
     read_dotenv,
     state_folder,
 )
-from mini_agent.vendor import DEMO, chosen_vendor, known_profiles, without_keys
+from mini_agent.vendor import DEMO, chosen_vendor, keys_in, known_profiles, without_keys
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
+_Doom = Annotated[int, msgspec.Meta(ge=0, le=5)]
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -59,6 +60,7 @@ OPTIONS = (
     Option("debug", bool, "true or false"),
     Option("retry", Literal["default", "patient"], "default or patient", None, "retry.policy"),
     Option("max_retries", _Count, "a whole number from 0", "MINI_AGENT_MAX_RETRIES", "retry.max_retries"),
+    Option("doom", _Doom, "a whole number from 0 to 5", "MINI_AGENT_DOOM_RETRIES", "retry.doom"),
     Option("base_s", _Seconds, "seconds from 0", "MINI_AGENT_RETRY_BASE_S", "retry.base_s"),
     Option("cap_s", _Seconds, "seconds from 0", None, "retry.cap_s"),
     Option(
@@ -87,7 +89,9 @@ _OUR_NAMES = frozenset(option.variable for option in OPTIONS if option.variable)
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is set. Seconds, unless a name says otherwise; None where the part concerned has its own default.
 
-    profile: the vendor, with the base URL and the deadlines to use. environment: for child processes, without keys.
+    profile: the vendor, with the base URL and the deadlines to use. secrets: every key there is, used or not. state: the
+    folder of what happened: sessions, logs, what was too large for a result. run: this run's own name. environment: for
+    child processes, without keys.
     origins: where each value that was set came from. notices: what the user should be told before the first prompt.
     """
 
@@ -96,16 +100,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     profile: Profile
     model: str
     api_key: str = ""
+    secrets: tuple[str, ...] = ()
+    state: Path
+    run: str
     mode: Mode = "ask"
     max_steps: int = 100
     max_tokens: int | None = None
     effort: Effort | None = None
     stream: bool = True
-    debug_log: Path | None = None
+    debug: bool = False
     streams_per_client: int = 4
     streams_per_process: int = 16
     retry: Literal["default", "patient"] = "default"
     max_retries: int | None = None
+    doom: int | None = None
     base_s: float | None = None
     cap_s: float | None = None
     delay_ms: float = 15
@@ -120,11 +128,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def is_demo(self) -> bool:
         return self.profile.name == DEMO.name
 
+    @property
+    def debug_log(self) -> Path | None:
+        """Where every event is logged, if it is."""
+        return self.state / "logs" / f"{self.run}.jsonl" if self.debug else None
+
 
 def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str], *, run: str = "run") -> Settings:
     """The settings for a workspace.
 
-    flags: the options that the command line gave, by name. run: a name of this run's own, for its debug log. Raises
+    flags: the options that the command line gave, by name. run: a name of this run's own. Raises
     ConfigError: one line that says what is wrong and where.
     """
     home = config_folder(environ)
@@ -168,7 +181,9 @@ def load(folder: Path, flags: Mapping[str, Any], environ: Mapping[str, str], *, 
     return Settings(
         folder=folder,
         home=home_folder(),
-        debug_log=state_folder(environ) / "logs" / f"{run}.jsonl" if values.pop("debug", False) else None,
+        state=state_folder(environ),
+        run=run,
+        secrets=keys_in(variables, profiles),
         profile=vendor,
         model=model,
         api_key=key,

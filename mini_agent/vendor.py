@@ -19,6 +19,9 @@ from mini_agent.wire.profiles import at, endpoint, owner, profile, shipped, spea
 DEMO = Profile(name="demo", title="demo model", model="demo")
 """The model that needs no key; it has no endpoint."""
 
+SHORTEST_KEY = 8
+"""Characters. What stands in for a key where none is needed ("x", "none") is also a word in every text."""
+
 
 def known_profiles(table: object, path: Path) -> dict[str, Profile]:
     """The shipped profiles, and those of a config file, which add to them or change them. Raises ConfigError."""
@@ -100,9 +103,16 @@ def _key(names: Sequence[str], variables: Mapping[str, str]) -> str:
     return ""
 
 
+def keys_in(variables: Mapping[str, str], profiles: Mapping[str, Profile]) -> tuple[str, ...]:
+    """Every key that is set, whether it is used or not: none of them may be written down."""
+    keys = (value.strip() for name, value in variables.items() if _is_key(name, profiles))
+    return tuple(key for key in dict.fromkeys(keys) if len(key) >= SHORTEST_KEY)
+
+
 def without_keys(environ: Mapping[str, str], profiles: Mapping[str, Profile]) -> dict[str, str]:
     """What child processes get."""
-    keys = {name for profile in profiles.values() for name in profile.key_env}
-    return {
-        name: value for name, value in environ.items() if name not in keys and not name.endswith("_API_KEY")
-    }
+    return {name: value for name, value in environ.items() if not _is_key(name, profiles)}
+
+
+def _is_key(name: str, profiles: Mapping[str, Profile]) -> bool:
+    return name.endswith("_API_KEY") or any(name in profile.key_env for profile in profiles.values())

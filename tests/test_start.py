@@ -58,6 +58,7 @@ def test_the_start_loads_only_what_the_prompt_needs():
         "cli",
         "core",
         "models",
+        "record",
         "settings",
         "sources",
         "ui",

@@ -146,7 +146,7 @@ class Asker:
         match measure.kind:
             case "leave_out":
                 self._recovery.refuses(measure.what)
-                await self._notice(f"the provider refuses {measure.what}: asked again without it")
+                await self._notice(f"the provider refuses {measure.what.lstrip('/')}: asked again without it")
                 return True
             case "read_key":
                 if self._new_key is None or not self._new_key():

@@ -27,7 +27,6 @@ CUT = (
     "Not run: the output was cut at max_tokens, so the call may be incomplete. None of this response's calls was run. "
     "Split large content into smaller edits, one call at a time."
 )
-CANCELLED = "Cancelled by the user: this call was not run, or not to its end."
 DENIED = "Denied: {why}. Do not try the same in another way; go on without it, or ask."
 STOPPED = "Not run: {reason}."
 REPEATED = STOPPED.format(reason="the same was called over and over, so the turn was ended here")

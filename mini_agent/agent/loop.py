@@ -10,12 +10,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from mini_agent.agent.asking import Asker, TurnSettings
-from mini_agent.agent.calls import CANCELLED, CUT, STOPPED, CallRunner
+from mini_agent.agent.calls import CUT, STOPPED, CallRunner
 from mini_agent.agent.handover import HandOver
 from mini_agent.agent.tools import Registry, ToolContext
 from mini_agent.core.errors import ErrorInfo, ErrorKind, ModelError
 from mini_agent.core.events import AgentEvent, Failed, Notice, TurnFinished, TurnReason, TurnStarted
-from mini_agent.core.history import Conversation
+from mini_agent.core.history import CANCELLED, Conversation
 from mini_agent.core.messages import Response, StopReason, ToolResult, Usage
 from mini_agent.core.permission import Approve
 from mini_agent.core.surrogates import join_surrogates

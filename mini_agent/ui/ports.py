@@ -10,8 +10,9 @@ from mini_agent.core.permission import Approve, Mode
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """What a session that goes on brings with it. prompt, answer: the last ones. is_open: whether the last turn has no end,
-    so that it can go on from where it stopped.
+    """What a session that goes on brings with it.
+
+    prompt, answer: of the last turn, "" where it has none. is_open: whether that turn can go on from where it stopped.
     """
 
     id: str

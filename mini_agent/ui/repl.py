@@ -6,12 +6,11 @@ whoever gives `open_session`, once `on_ready` has said that the prompt is up.
 
 import asyncio
 import os
-import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Generator, Mapping
-from contextlib import aclosing, contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Mapping
+from contextlib import aclosing, redirect_stderr, redirect_stdout
 
 from prompt_toolkit.input import Input
 
@@ -25,6 +24,7 @@ from mini_agent.ui.keys import Keys, Typed, keep_early, open_input
 from mini_agent.ui.live import Live, Stray, can_move
 from mini_agent.ui.ports import Facts, OpenSession, Resumed, SessionPort
 from mini_agent.ui.prompt import Prompt
+from mini_agent.ui.signals import handled
 from mini_agent.ui.text import neutralise, paint, wrap
 from mini_agent.ui.view import View
 
@@ -109,7 +109,7 @@ class _Repl:
         self._main = asyncio.current_task()
         with (
             self._input.raw_mode(),
-            self._signals(),
+            handled(self._handlers()),
         ):  # a second signal must not end the clean-up after the first
             try:
                 keep_early(self._input)
@@ -123,6 +123,7 @@ class _Repl:
                     raise
                 self._main.uncancel()  # it was our own: a signal, or a terminal that is gone
             finally:
+                self._farewell()
                 self._live.close()
                 await self._close_session()
         return self._code
@@ -159,6 +160,10 @@ class _Repl:
         self._live.commit([paint(row, "dim") for row in (*left_out, *rows[-RECALLED_ROWS:])])
         self._invite()
         self._live.commit([""])
+
+    def _farewell(self) -> None:
+        if (session := self._opened()) is not None and session.id:
+            self._say_styled(f"mini-agent -c goes on with this session ({session.id})", "dim")
 
     def _invite(self) -> None:
         if self._can_go_on:
@@ -234,8 +239,6 @@ class _Repl:
         await asyncio.wait({self._opening})
         if (session := self._opened()) is not None:
             await session.aclose()
-            if session.id:
-                self._say_styled(f"mini-agent -c goes on with this session ({session.id})", "dim")
 
     def _opened(self) -> SessionPort | None:
         """The session, if it is there already."""
@@ -339,28 +342,13 @@ class _Repl:
         else:
             self._prompt.interrupt()
 
-    @contextmanager
-    def _signals(self) -> Generator[None]:
-        """Our handlers, where the system has the signal and this loop can handle it (Windows can't)."""
-        loop = asyncio.get_running_loop()
-        handlers: dict[str, Callable[[], None]] = {
+    def _handlers(self) -> dict[str, Callable[[], None]]:
+        return {
             "SIGINT": self._interrupt,
             "SIGTERM": lambda: self._end(128 + 15),
             "SIGHUP": lambda: self._end(128 + 1),
             "SIGWINCH": self._live.changed,
         }
-        handled: list[int] = []
-        for name, handler in handlers.items():
-            number = getattr(signal, name, None)
-            with suppress(NotImplementedError, RuntimeError):
-                if number is not None:
-                    loop.add_signal_handler(number, handler)
-                    handled.append(number)
-        try:
-            yield
-        finally:
-            for number in handled:
-                loop.remove_signal_handler(number)
 
 
 def _defect(error: Exception) -> str:

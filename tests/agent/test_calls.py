@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mini_agent.agent import calls as calling
-from mini_agent.agent.calls import CANCELLED, CUT, REPEATED, SIDE_BY_SIDE, CallRunner
+from mini_agent.agent.calls import CUT, REPEATED, SIDE_BY_SIDE, CallRunner
 from mini_agent.agent.handover import HandOver
 from mini_agent.agent.tools import Registry, Tool, ToolContext
 from mini_agent.core.errors import ToolError
 from mini_agent.core.events import ApprovalAsked, ApprovalGiven, ToolFinished, ToolOutput, ToolStarted
-from mini_agent.core.history import Conversation, repair
+from mini_agent.core.history import CANCELLED, Conversation, repair
 from mini_agent.core.messages import Response, ToolCall, ToolResult
 from mini_agent.core.permission import Decision, Preview
 from mini_agent.workspace.files import Files

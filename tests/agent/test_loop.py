@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from scripted_model import Hang, ScriptedModel
 
-from mini_agent.agent.calls import CANCELLED, CUT
+from mini_agent.agent.calls import CUT
 from mini_agent.agent.loop import Agent, TurnSettings
 from mini_agent.agent.tools import Registry, Tool, ToolContext
 from mini_agent.core.errors import CutError, ToolError
@@ -26,7 +26,7 @@ from mini_agent.core.events import (
     TurnFinished,
     TurnStarted,
 )
-from mini_agent.core.history import Conversation, repair
+from mini_agent.core.history import CANCELLED, Conversation, repair
 from mini_agent.core.messages import Message, Reasoning, Response, Text, ToolCall, ToolResult, Usage
 from mini_agent.core.permission import Decision, Preview
 from mini_agent.session import Session
