@@ -6,7 +6,7 @@ retries nor tracing (they are wrapped around its model) nor any screen (it only 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from mini_agent.agent.asking import Asker, TurnSettings
@@ -14,7 +14,15 @@ from mini_agent.agent.calls import CUT, STOPPED, CallRunner
 from mini_agent.agent.handover import HandOver
 from mini_agent.agent.tools import Registry, ToolContext
 from mini_agent.core.errors import ErrorInfo, ErrorKind, ModelError
-from mini_agent.core.events import AgentEvent, Failed, Notice, TurnFinished, TurnReason, TurnStarted
+from mini_agent.core.events import (
+    AgentEvent,
+    Failed,
+    Notice,
+    TurnFinished,
+    TurnReason,
+    TurnStarted,
+    UserMessage,
+)
 from mini_agent.core.history import CANCELLED, Conversation
 from mini_agent.core.messages import Response, StopReason, ToolResult, Usage
 from mini_agent.core.permission import Approve
@@ -38,8 +46,8 @@ class Agent:
     """Runs turns on one conversation, one at a time.
 
     approve: asks the user about a call; it may be cancelled with the turn. handover: shared with whoever else tells
-    events of the turn (the tracing wrapper). new_key: reads the key once more from where it came; whether it is another
-    one now. now: unix seconds.
+    events of the turn (the tracing wrapper). queued: gives, once, what the user wrote while the turn ran. new_key: reads
+    the key once more from where it came; whether it is another one now. now: unix seconds.
     """
 
     def __init__(
@@ -52,12 +60,14 @@ class Agent:
         context: ToolContext,
         settings: TurnSettings,
         handover: HandOver | None = None,
+        queued: Callable[[], Sequence[str]] = tuple,
         new_key: Callable[[], bool] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._conversation = conversation
         self._settings = settings
         self._handover = handover or HandOver()
+        self._queued = queued
         self._now = now
         self._asker = Asker(
             model,
@@ -154,9 +164,11 @@ class Agent:
         if prompt is not None:
             self._conversation.add_user(prompt)
         self._calls.begin_turn()
-        for _ in range(self._settings.max_steps):
+        for step in range(self._settings.max_steps):
             if self._cancelled:  # a tool may have swallowed it
                 return "cancelled"
+            if step:
+                self._deliver()
             response = await self._asker.ask()
             self._text = response.text
             self._usage += response.usage
@@ -174,6 +186,12 @@ class Agent:
                 return "repetition"
         await self._notice(f"stopped at the cap on steps per turn: {self._settings.max_steps}")
         return "max_steps"
+
+    def _deliver(self) -> None:
+        """Messages that the user wrote meanwhile go out with the next request. Awaits nothing, so that none is lost."""
+        for text in self._queued():
+            self._conversation.add_user(text)
+            self._handover.put_now(UserMessage(t=self._now(), text=join_surrogates(text), queued=True))
 
     @staticmethod
     def _is_no_answer(response: Response) -> bool:

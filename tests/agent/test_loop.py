@@ -25,6 +25,7 @@ from mini_agent.core.events import (
     ToolStarted,
     TurnFinished,
     TurnStarted,
+    UserMessage,
 )
 from mini_agent.core.history import CANCELLED, Conversation, repair
 from mini_agent.core.messages import Message, Reasoning, Response, Text, ToolCall, ToolResult, Usage
@@ -113,7 +114,7 @@ def said(text, stop="end_turn"):
 class Bench:
     """An agent with everything around it."""
 
-    def __init__(self, folder, *script, mode="ask", allow=True, max_steps=20):
+    def __init__(self, folder, *script, mode="ask", allow=True, max_steps=20, queued=tuple):
         self.model = ScriptedModel(*script)
         self.echo, self.change = Echo(), Change()
         self.conversation = Conversation()
@@ -126,6 +127,7 @@ class Bench:
             self.approve,
             context=ToolContext(Files(folder)),
             settings=TurnSettings(model="m", system="s", mode=mode, max_steps=max_steps),
+            queued=queued,
             now=lambda: 0.0,
         )
 
@@ -325,6 +327,20 @@ async def test_e01_cancel_in_a_tool_gives_every_call_its_result(bench):
     assert one.roles() == ["user", "assistant", "tool", "user", "assistant"]
 
 
+async def test_e15_what_is_kept_of_an_interrupted_turn_is_plain_words(bench):
+    one = bench(calls("wait", name="change", text="I look."), ["It is half", Hang], said("ok"), mode="auto")
+    await one.turn_until(one.change.waiting, one.agent.cancel)
+    _, answer, results = one.conversation.messages
+    assert answer.text == "I look."
+    assert results.tool_results[0].is_error
+    assert "by the user" in results.tool_results[0].content
+    assert "not run, or not to its end" in results.tool_results[0].content
+    await one.turn_until(one.model.hanging, one.agent.cancel, "go on")
+    assert one.conversation.messages[-1] == Message("assistant", (Text("It is half"),))
+    await one.turn("and now?")
+    assert one.roles()[-3:] == ["assistant", "user", "assistant"]
+
+
 async def test_cancel_in_an_approval_runs_nothing(bench):
     one = bench(calls("x", name="change"), allow=None)
     asked = asyncio.Event()
@@ -468,3 +484,22 @@ async def test_problems_are_told_with_the_first_turn_and_do_not_hide_a_cancel(be
                 session.cancel()
     assert [event.text for event in of(events, Notice)] == ["tool x could not be loaded"]
     assert events[-1].reason == "cancelled"
+
+
+async def test_u4_what_was_written_meanwhile_goes_out_with_the_next_request(bench):
+    written = [["look at b too", "please"]]
+    one = bench(calls("a"), said("ok"), queued=lambda: written.pop() if written else [])
+    events = await one.turn()
+    assert [(event.text, event.queued) for event in of(events, UserMessage)] == [
+        ("look at b too", True),
+        ("please", True),
+    ]
+    assert one.roles() == ["user", "assistant", "tool", "user", "user", "assistant"]
+    assert [message.text for message in one.model.requests[1].messages[-2:]] == ["look at b too", "please"]
+    assert repair(one.conversation.messages) == list(one.conversation.messages)
+
+
+async def test_u4_what_is_written_behind_the_last_answer_waits_for_a_turn_of_its_own(bench):
+    one = bench(said("ok"), queued=lambda: ["never asked for"])
+    assert of(await one.turn(), UserMessage) == []
+    assert one.roles() == ["user", "assistant"]

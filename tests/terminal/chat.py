@@ -17,15 +17,27 @@ def thought(said: str) -> bytes:
     return _chunk({"reasoning_content": said})
 
 
-def call(name: str, arguments: dict[str, Any]) -> bytes:
+def call(name: str, arguments: dict[str, Any], index: int = 0) -> bytes:
     """A whole tool call in one piece."""
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return _chunk({"tool_calls": [{"index": 0, "id": "call_0", "type": "function", "function": function}]})
+    return begun_call(name, json.dumps(arguments), index)
+
+
+def begun_call(name: str, arguments: str, index: int = 0) -> bytes:
+    """The first piece of a tool call: its name, and as much of its arguments."""
+    function = {"name": name, "arguments": arguments}
+    piece = {"index": index, "id": f"call_{index}", "type": "function", "function": function}
+    return _chunk({"tool_calls": [piece]})
 
 
 def calls(name: str, arguments: dict[str, Any]) -> Reply:
     """An answer that only calls a tool."""
-    return whole(call(name, arguments), finish_reason="tool_calls")
+    return several_calls((name, arguments))
+
+
+def several_calls(*called: tuple[str, dict[str, Any]]) -> Reply:
+    """An answer that only calls tools, several at once."""
+    pieces = (call(name, arguments, index) for index, (name, arguments) in enumerate(called))
+    return whole(*pieces, finish_reason="tool_calls")
 
 
 def _chunk(delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> bytes:
@@ -68,3 +80,20 @@ def sent(request: LabRequest) -> list[dict[str, Any]]:
     assert not waiting
     assert messages[-1]["role"] in ("user", "tool")
     return messages
+
+
+def outline(request: LabRequest) -> list[str]:
+    """What a request holds, a line for each thing said, called or given back; messages of the user apart again."""
+    lines: list[str] = []
+    for message in sent(request):
+        content = message.get("content") or ""
+        match message["role"]:
+            case "user":
+                lines += [f"user: {said}" for said in content.split("\n\n")]
+            case "tool":
+                lines.append(f"result: {content}")
+            case _:
+                lines += [f"assistant: {content}"] if content else []
+                called = (each["function"] for each in message.get("tool_calls", ()))
+                lines += [f"call: {each['name']} {each['arguments']}" for each in called]
+    return lines
