@@ -27,7 +27,7 @@ from mini_agent.models.base import Streamer
 from mini_agent.record import records, sessions
 from mini_agent.record.journal import Journal
 from mini_agent.settings import Settings
-from mini_agent.ui.ports import Facts, Resumed, SessionPort
+from mini_agent.ui.ports import Facts, Queued, Resumed, SessionPort
 
 LAB_PORT = 8417
 """Where the lab server listens unless another port is given."""
@@ -35,7 +35,7 @@ LAB_PORT = 8417
 FRAME_S = 1 / 20
 """How often a screen is painted at most, and so how often its stream is read."""
 
-Opener = Callable[[Approve], SessionPort]
+Opener = Callable[[Approve, Queued], SessionPort]
 
 
 class Start(NamedTuple):
@@ -158,7 +158,7 @@ def warm(start: Start, *, watched: bool) -> Opener:
             return False  # it was right when the program began, and is what is wrong now
         return use_key(key)
 
-    def open_session(approve: Approve) -> SessionPort:
+    def open_session(approve: Approve, queued: Queued) -> SessionPort:
         conversation = Conversation(start.messages)
         agent = Agent(
             traced,
@@ -185,6 +185,7 @@ def warm(start: Start, *, watched: bool) -> Opener:
                 window=settings.profile.facts(settings.model).window,
             ),
             handover=handover,
+            queued=queued,
             new_key=new_key,
         )
         log = DebugLog(settings.debug_log, settings.secrets) if settings.debug_log else None
@@ -256,12 +257,12 @@ class WarmUp:
         except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for
             self._opener.set_exception(error)
 
-    async def open_session(self, approve: Approve) -> SessionPort:
+    async def open_session(self, approve: Approve, queued: Queued) -> SessionPort:
         """A session, when everything is there. Raises ConfigError."""
         self.start()
         opener = self._opener
         try:
-            return (await asyncio.wrap_future(opener))(approve)
+            return (await asyncio.wrap_future(opener))(approve, queued)
         except ConfigError:
             self._opener, self._started = (
                 Future(),

@@ -18,7 +18,7 @@ from mini_agent.core.events import AgentEvent, Failed, TurnFinished, TurnReason
 from mini_agent.core.permission import ApprovalRequest, Approve, Decision
 from mini_agent.ui.jsonl import StreamJsonWriter
 from mini_agent.ui.plain import JsonWriter, TextWriter, remark
-from mini_agent.ui.ports import SessionPort
+from mini_agent.ui.ports import Queued, SessionPort
 from mini_agent.ui.stdin import piped_prompt
 
 Format = Literal["text", "json", "stream-json"]
@@ -44,7 +44,7 @@ class Writer(Protocol):
 
 
 def answer(
-    open_session: Callable[[Approve], SessionPort],
+    open_session: Callable[[Approve, Queued], SessionPort],
     prompt: str,
     output: Format,
     notices: Sequence[str] = (),
@@ -91,8 +91,10 @@ def _writer(output: Format) -> Writer:
             return StreamJsonWriter(sys.stdout.buffer)
 
 
-async def _answer(open_session: Callable[[Approve], SessionPort], prompt: str | None, writer: Writer) -> int:
-    session = open_session(_deny)
+async def _answer(
+    open_session: Callable[[Approve, Queued], SessionPort], prompt: str | None, writer: Writer
+) -> int:
+    session = open_session(_deny, tuple)
     restore = _on_interrupt(session.cancel)
     error: ErrorInfo | None = None
     reason: TurnReason = "failed"

@@ -114,6 +114,19 @@ class Typed:
             self.finished.append(self.line)
         self.line = ""
 
+    def take_back(self) -> None:
+        """The last finished line is being typed again, in front of what is."""
+        if self.finished:
+            self.line = "\n".join(filter(None, (self.finished.pop(), self.line)))
+
+    def take_messages(self, is_other: Callable[[str], bool]) -> list[str]:
+        """The finished lines up to the first that is something else than a message; they are then no longer here."""
+        count = next(
+            (place for place, line in enumerate(self.finished) if is_other(line)), len(self.finished)
+        )
+        taken, self.finished = self.finished[:count], self.finished[count:]
+        return taken
+
     def take_all(self) -> str:
         """Everything as one text, which is then no longer here."""
         text = "\n".join([*self.finished, self.line] if self.line else self.finished)
@@ -290,6 +303,8 @@ class Keys:
             self._typed.insert("\n")
         elif key == Key.ControlH:
             self._typed.backspace()
+        elif key == Key.Up:
+            self._typed.take_back()
         elif key == Key.BracketedPaste:
             self._typed.insert(neutralise(data))
         elif len(key) == 1 and key.isprintable():

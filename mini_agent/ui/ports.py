@@ -1,6 +1,6 @@
 """What a front end needs of a session, as one protocol. Front ends know nothing else of the program."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -63,5 +63,8 @@ class SessionPort(Protocol):
     async def aclose(self) -> None: ...
 
 
-OpenSession = Callable[[Approve], Awaitable[SessionPort]]
+Queued = Callable[[], Sequence[str]]
+"""Gives, once, the messages that the user wrote while a turn ran."""
+
+OpenSession = Callable[[Approve, Queued], Awaitable[SessionPort]]
 """Opens the session a front end works with; returns when the heavy parts are loaded. Raises ConfigError."""

@@ -215,7 +215,7 @@ class _Repl:
 
     def _open(self) -> asyncio.Task[SessionPort]:
         if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open_session(self._approve))
+            self._opening = asyncio.ensure_future(self._open_session(self._approve, self._queued))
         return self._opening
 
     async def _session(self, turn: _Turn) -> SessionPort | None:
@@ -246,6 +246,13 @@ class _Repl:
         if opening is None or not opening.done() or opening.cancelled() or opening.exception():
             return None
         return opening.result()
+
+    def _queued(self) -> list[str]:
+        """What was finished meanwhile, up to the first command: that is for us, and what follows it comes after it."""
+        texts = self._typed.take_messages(lambda line: find(line) is not None)
+        for text in texts:
+            self._prompt.remember(text)
+        return texts
 
     async def _approve(self, request: ApprovalRequest) -> Decision:
         if (turn := self._turn) is None:

@@ -31,7 +31,7 @@ from mini_agent.core.events import (
 )
 from mini_agent.core.messages import Response, Text, Usage
 from mini_agent.core.permission import ApprovalRequest, Preview
-from mini_agent.ui.ports import Approve, Facts
+from mini_agent.ui.ports import Approve, Facts, Queued
 
 FACTS = Facts(
     version="0.1.0", profile="demo", model="demo", mode="ask", folder="/tmp", key_env="DEEPSEEK_API_KEY"
@@ -257,7 +257,7 @@ class FakeSession:
         self.closed = True
 
 
-async def _open(approve: Approve) -> FakeSession:
+async def _open(approve: Approve, queued: Queued) -> FakeSession:
     return FakeSession(approve)
 
 

@@ -16,7 +16,7 @@ import pytest
 from stage import Clock, Terminal
 
 from mini_agent.core.errors import ConfigError
-from mini_agent.ui.ports import Approve, Facts, Resumed
+from mini_agent.ui.ports import Approve, Facts, Queued, Resumed
 from mini_agent.ui.repl import repl
 
 termios = pytest.importorskip("termios", reason="no pseudo-terminals there")
@@ -75,7 +75,8 @@ class Desk:
         self.problems = list(problems)
         self.task: asyncio.Task[int] | None = None
 
-    async def open(self, approve: Approve) -> fake.FakeSession:
+    async def open(self, approve: Approve, queued: Queued) -> fake.FakeSession:
+        self.queued = queued
         await self.gate.wait()
         if self.problems:
             raise self.problems.pop(0)
@@ -519,3 +520,18 @@ async def test_s2_a_session_that_goes_on_shows_where_it_was(pty: Pty, is_open: b
         if is_open:
             await it.see("word0")
             assert it.prompts == [None]
+
+
+async def test_u4_queued_lines_can_be_taken_back_and_go_out_up_to_the_first_command(pty: Pty) -> None:
+    async with desk(pty) as it:
+        await it.prompt()
+        it.type("endless\r")
+        await it.see("beginning")
+        it.type("one\rtwo\r")
+        await it.see("> two")
+        it.type("\x1b[A!\r/help\rthree\r")
+        await it.see("> three")
+        assert it.queued() == ["one", "two!"]
+        assert it.queued() == []
+        it.type("\x03")
+        await it.until(lambda: it.terminal.lines[-2:] == ["> /help", "  three"])
