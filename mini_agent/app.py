@@ -11,7 +11,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
@@ -137,9 +137,7 @@ def warm(start: Start, *, watched: bool) -> Opener:
 
     settings = start.settings
     rng = random.Random(settings.seed)  # noqa: S311  jitter and demo faults, nothing secret
-    model, use_key = (
-        _demo_model(settings, rng) if settings.is_demo else _http_model(settings, watched=watched)
-    )
+    endpoint = _demo(settings, rng) if settings.is_demo else _http(settings, watched=watched)
     named = PATIENT if settings.retry == "patient" else DEFAULT
     overrides = {name: getattr(settings, name) for name in ("max_retries", "base_s", "cap_s", "doom")}
     policy = replace(named, **{name: value for name, value in overrides.items() if value is not None})
@@ -148,7 +146,9 @@ def warm(start: Start, *, watched: bool) -> Opener:
     handover = HandOver()
     spill = Spill(settings.state / "spill", start.journal.id)
     traced = TracedModel(
-        RetryingModel(model, policy, rng=rng), handover.put_now, total_s=settings.profile.deadlines.total_s
+        RetryingModel(endpoint.model, policy, rng=rng),
+        handover.put_now,
+        total_s=settings.profile.deadlines.total_s,
     )
 
     def new_key() -> bool:
@@ -156,7 +156,7 @@ def warm(start: Start, *, watched: bool) -> Opener:
             key = start.read().api_key
         except ConfigError:
             return False  # it was right when the program began, and is what is wrong now
-        return use_key(key)
+        return endpoint.use_key(key)
 
     def open_session(approve: Approve, queued: Queued) -> SessionPort:
         conversation = Conversation(start.messages)
@@ -189,25 +189,41 @@ def warm(start: Start, *, watched: bool) -> Opener:
             new_key=new_key,
         )
         log = DebugLog(settings.debug_log, settings.secrets) if settings.debug_log else None
-        return Session(agent, traced, conversation, problems, journal=start.journal, log=log)
+        return Session(
+            agent,
+            traced,
+            conversation,
+            settings.profile,
+            endpoint.models,
+            problems,
+            journal=start.journal,
+            log=log,
+        )
 
     return open_session
 
 
-_UseKey = Callable[[str], bool]
-"""Takes another key; whether it is another one."""
+class _Endpoint(NamedTuple):
+    """A model and what can be done at its place. use_key: takes another key; whether it is another one."""
+
+    model: Streamer
+    use_key: Callable[[str], bool]
+    models: Callable[[], Awaitable[Sequence[str]]]
 
 
-def _demo_model(settings: Settings, rng: random.Random) -> tuple[Streamer, _UseKey]:
+def _demo(settings: Settings, rng: random.Random) -> _Endpoint:
     from mini_agent.models.demo import DemoModel  # noqa: PLC0415  a part of `warm`
+
+    async def models() -> Sequence[str]:
+        return [settings.model]
 
     model = DemoModel(
         delay_ms=settings.delay_ms, fail_rate=settings.fail_rate, cut_rate=settings.cut_rate, rng=rng
     )
-    return model, lambda _: False
+    return _Endpoint(model, lambda _: False, models)
 
 
-def _http_model(settings: Settings, *, watched: bool) -> tuple[Streamer, _UseKey]:
+def _http(settings: Settings, *, watched: bool) -> _Endpoint:
     from mini_agent.models.http import HttpModel  # noqa: PLC0415  a part of `warm`
     from mini_agent.wire.transport import Slots, Transport  # noqa: PLC0415
 
@@ -220,7 +236,7 @@ def _http_model(settings: Settings, *, watched: bool) -> tuple[Streamer, _UseKey
         ),
     )
     model = HttpModel(settings.profile, settings.api_key, transport, user_agent=f"mini-agent/{__version__}")
-    return model, model.use_key
+    return _Endpoint(model, model.use_key, model.models)
 
 
 def serve_lab(port: int, faults: Sequence[str], *, strict: bool, deepseek: bool) -> None:

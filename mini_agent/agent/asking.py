@@ -75,13 +75,18 @@ class Asker:
         self._model = model
         self._conversation = conversation
         self._specs = specs
-        self._settings = settings
         self._handover = handover
         self._spill = spill
         self._new_key = new_key
         self._now = now
-        self._recovery = Recovery(settings.window)
+        self._recovery = Recovery()
+        self.use(settings)
         self.partial: list[str] = []
+
+    def use(self, settings: TurnSettings) -> None:
+        """Makes the next requests with these."""
+        self._settings = settings
+        self._recovery.window = settings.window
 
     async def ask(self) -> Response:
         """The model's next answer; it is in the history when this returns. Raises ModelError."""
@@ -158,7 +163,10 @@ class Asker:
             case "shorten":
                 return await self._shorten(error, request) or await self._next(error, request)
             case "compact":
-                return await self._compact(error, request)
+                await self._notice(
+                    "the conversation no longer fits the model's context window: it is summed up"
+                )
+                return await self._compact(self._recovery.target(error, request.messages), request)
 
     async def _next(self, error: ModelError, request: Request) -> bool:
         measure = self._recovery.measure(error, request.messages)
@@ -173,14 +181,18 @@ class Asker:
         await self._replace(request.messages, shorter)
         return True
 
-    async def _compact(self, error: ModelError, request: Request) -> bool:
-        """Has the old part of the history summed up. Raises the error itself where that gives nothing."""
-        target = self._recovery.target(error, request.messages)
+    async def compact(self) -> bool:
+        """Sums the conversation up because the user wants it; whether there was anything to sum up. Raises ModelError."""
+        request = self._request(self._conversation.sendable())
+        await self._handover.settled()
+        return await self._compact(estimates.tokens(request.messages) // 2, request)
+
+    async def _compact(self, target: int, request: Request) -> bool:
+        """Has the old part of the history summed up; whether that gave anything. Raises ModelError."""
         messages = compaction.shortened(request.messages, target, self._cut)
         parts = compaction.split(messages, target // 2)
         if len(parts.old) < 2:
             return False  # a message alone has nothing to sum up
-        await self._notice("the conversation no longer fits the model's context window: it is summed up")
         summary = ""
         for share in (2, 6):  # the second, much smaller, where even the record of it was too long
             asked = compaction.summary_request(parts.old, target // share, request)

@@ -66,9 +66,9 @@ class _Pending:
 class CallRunner:
     """Runs calls and puts what happens into the hand-over.
 
-    now: unix seconds. clock: seconds from any origin, for what a call takes. denied: whether a call was denied in this turn
-    and none has succeeded since. repeating: whether the turn is to end because the model repeats its calls, was warned, and
-    nobody wants it to go on (product A5).
+    mode: what is done without a question; it may change between turns. now: unix seconds. clock: seconds from any origin,
+    for what a call takes. denied: whether a call was denied in this turn and none has succeeded since. repeating: whether
+    the turn is to end because the model repeats its calls, was warned, and nobody wants it to go on (product A5).
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class CallRunner:
         self._conversation = conversation
         self._approve = approve
         self._context = context
-        self._mode: Mode = mode
+        self.mode: Mode = mode
         self._handover = handover
         self._now = now
         self._clock = clock
@@ -236,7 +236,7 @@ class CallRunner:
             is_within = workspace.may_read if reads else workspace.is_inside
             _, question = judge(
                 tool.effect,
-                self._mode,
+                self.mode,
                 # A change that does not say what it touches may touch anything.
                 inside=(reads or bool(preview.targets)) and all(map(is_within, preview.targets)),
                 secret=any(map(is_secret, preview.targets)),

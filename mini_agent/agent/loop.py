@@ -6,7 +6,7 @@ retries nor tracing (they are wrapped around its model) nor any screen (it only 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from mini_agent.agent.asking import Asker, TurnSettings
@@ -24,7 +24,7 @@ from mini_agent.core.events import (
     UserMessage,
 )
 from mini_agent.core.history import CANCELLED, Conversation
-from mini_agent.core.messages import Response, StopReason, ToolResult, Usage
+from mini_agent.core.messages import Response, StopReason, ToolResult, ToolSpec, Usage
 from mini_agent.core.permission import Approve
 from mini_agent.core.surrogates import join_surrogates
 from mini_agent.models.base import Streamer
@@ -65,6 +65,7 @@ class Agent:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._conversation = conversation
+        self._specs = tools.specs
         self._settings = settings
         self._handover = handover or HandOver()
         self._queued = queued
@@ -72,7 +73,7 @@ class Agent:
         self._asker = Asker(
             model,
             conversation,
-            tools.specs,
+            self._specs,
             settings=settings,
             handover=self._handover,
             spill=context.spill,
@@ -99,14 +100,25 @@ class Agent:
 
         prompt: None goes on from where a turn failed, with the history as it is.
         """
+        prompt = None if prompt is None else join_surrogates(prompt)
+        async with aclosing(self._run(lambda: self._turn(prompt))) as events:
+            async for event in events:
+                yield event
+
+    async def compact(self) -> AsyncGenerator[AgentEvent, None]:
+        """Has the conversation summed up, as a turn of its own."""
+        async with aclosing(self._run(self._compact)) as events:
+            async for event in events:
+                yield event
+
+    async def _run(self, turn: Callable[[], Awaitable[TurnReason]]) -> AsyncGenerator[AgentEvent, None]:
         if self._task is not None:
             raise RuntimeError("a turn is running already")
-        prompt = None if prompt is None else join_surrogates(prompt)
         self._begun = self._cancelled = False
         self._usage, self._text = Usage(), ""
         self._asker.partial.clear()
         self._handover.open()
-        task = self._task = asyncio.create_task(self._work(prompt), name="turn")
+        task = self._task = asyncio.create_task(self._work(turn), name="turn")
         try:
             async with aclosing(self._handover.events()) as events:
                 async for event in events:
@@ -119,6 +131,21 @@ class Agent:
                 task.cancel()
                 await asyncio.wait({task})
 
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """What the model is told of."""
+        return self._specs
+
+    @property
+    def settings(self) -> TurnSettings:
+        return self._settings
+
+    def use(self, settings: TurnSettings) -> None:
+        """Makes the next turns with these."""
+        self._settings = settings
+        self._asker.use(settings)
+        self._calls.mode = settings.mode
+
     def cancel(self) -> None:
         """Ends the turn; it goes on yielding up to `TurnFinished(cancelled)`. Does nothing where there is no turn."""
         if self._task is None or self._cancelled:
@@ -127,13 +154,13 @@ class Agent:
         if self._begun:  # a task that has not begun would end without a word
             self._task.cancel()
 
-    async def _work(self, prompt: str | None) -> None:
+    async def _work(self, turn: Callable[[], Awaitable[TurnReason]]) -> None:
         """The turn in its own task: whatever happens, the history is sendable and the turn has its end."""
         self._begun = True
         reason: TurnReason
         try:
             try:
-                reason = await self._turn(prompt)
+                reason = await turn()
             except asyncio.CancelledError:
                 if not self._cancelled:
                     raise  # torn down from outside: nobody listens any more
@@ -186,6 +213,12 @@ class Agent:
                 return "repetition"
         await self._notice(f"stopped at the cap on steps per turn: {self._settings.max_steps}")
         return "max_steps"
+
+    async def _compact(self) -> TurnReason:
+        await self._handover.put(TurnStarted(t=self._now(), prompt=""))
+        if not await self._asker.compact():
+            await self._notice("there is nothing to sum up")
+        return "done"
 
     def _deliver(self) -> None:
         """Messages that the user wrote meanwhile go out with the next request. Awaits nothing, so that none is lost."""

@@ -35,11 +35,11 @@ class Measure(NamedTuple):
 class Recovery:
     """The measures that are left for one request, and what the provider is known to refuse.
 
-    window: the model's context window in tokens, None where it is not known.
+    window: the model's context window in tokens, None where it is not known. without: what the provider refuses.
     """
 
-    def __init__(self, window: int | None) -> None:
-        self._window = window
+    def __init__(self) -> None:
+        self.window: int | None = None
         self._taken: set[Kind] = set()
         self._left_out = 0
         self._warned = False
@@ -80,8 +80,8 @@ class Recovery:
         """Whether an empty answer is how this server says that the request was too long (LM Studio does)."""
         return (
             error.kind == "empty"
-            and self._window is not None
-            and estimates.tokens(messages) >= FULL * self._window
+            and self.window is not None
+            and estimates.tokens(messages) >= FULL * self.window
         )
 
     def overflow(self, response: Response) -> ModelError | None:
@@ -96,7 +96,7 @@ class Recovery:
         unsaid = (
             response.stop_reason == "max_tokens" and not response.blocks and not response.usage.output_tokens
         )
-        full = self._window is not None and asked is not None and asked >= self._window
+        full = self.window is not None and asked is not None and asked >= self.window
         if not (unsaid or full or response.stop_reason == "context_overflow"):
             return None
         return ProviderError(
@@ -105,12 +105,12 @@ class Recovery:
             retryable=False,
             code=response.raw_stop_reason,
             asked_tokens=asked,
-            limit_tokens=self._window,
+            limit_tokens=self.window,
         )
 
     def warning(self, response: Response) -> str | None:
         """What the user is told when the window is nearly full: once, until there is room again."""
-        asked, window = response.usage.input_tokens, self._window
+        asked, window = response.usage.input_tokens, self.window
         if asked is None or window is None:
             return None
         near = asked >= NEAR * window
@@ -124,7 +124,7 @@ class Recovery:
     def target(self, error: ModelError, messages: tuple[Message, ...]) -> int:
         """Tokens, by our estimate, that the conversation should come down to."""
         now = estimates.tokens(messages)
-        limit = error.limit_tokens or self._window
+        limit = error.limit_tokens or self.window
         if limit is None:
             return now // 2
         scale = now / error.asked_tokens if error.asked_tokens else 1.0

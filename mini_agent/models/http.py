@@ -25,6 +25,7 @@ from mini_agent.core.messages import Request
 from mini_agent.core.profile import Profile
 from mini_agent.core.redact import redact
 from mini_agent.models.base import Attempt, answered, new_attempt
+from mini_agent.models.offers import offered
 from mini_agent.wire.adapters import adapter
 from mini_agent.wire.assembly import Origin
 from mini_agent.wire.deadlines import TICK_S, Watch
@@ -110,6 +111,10 @@ class HttpModel:
             if run.asked_wait_s is not None:
                 error.retry_after_s = max(error.retry_after_s or 0.0, run.asked_wait_s)
             raise
+
+    async def models(self) -> list[str]:
+        """The names of the models that the endpoint offers, in its order. Raises ModelError."""
+        return await offered(self._transport, self._profile, self._headers, now=self._now())
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -26,7 +26,7 @@ from mini_agent.core.events import (
 )
 from mini_agent.core.history import CANCELLED, Conversation
 from mini_agent.core.messages import Message, ToolCall, ToolResult
-from mini_agent.record.records import Checkpoint, Record, Resumed
+from mini_agent.record.records import Checkpoint, Clear, Record, Resumed
 
 STARTED = (
     "The program ended while this call was running: it was started, and nothing is known of its end. It may have acted: "
@@ -99,6 +99,10 @@ class _Rebuilder:
             case Checkpoint():
                 self._partial.clear()
                 self._conversation.replace(record.messages)
+            case Clear():
+                self._partial.clear()
+                self._conversation.replace(())
+                self._text = ""
             case Resumed():
                 self._broken_off()
             case _:

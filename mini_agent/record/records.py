@@ -40,5 +40,17 @@ class Checkpoint(SessionRecord, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
 
 
-Record = AgentEvent | Header | Resumed | Checkpoint
+class Clear(SessionRecord, frozen=True, kw_only=True):
+    """The user began anew: the history is empty."""
+
+
+class Change(SessionRecord, frozen=True, kw_only=True):
+    """What requests are made with from here on."""
+
+    model: str
+    mode: str
+    effort: str | None
+
+
+Record = AgentEvent | Header | Resumed | Checkpoint | Clear | Change
 """What is written, and what is understood when it is read."""

@@ -6,7 +6,10 @@ from typing import Protocol
 import msgspec
 
 from mini_agent.core.events import AgentEvent
+from mini_agent.core.messages import ToolSpec
 from mini_agent.core.permission import Approve, Mode
+from mini_agent.core.profile import Effort
+from mini_agent.core.status import Status
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -56,8 +59,35 @@ class SessionPort(Protocol):
         """One turn; its last event is `TurnFinished`. Close it with `aclosing`. prompt: None goes on where one stopped."""
         ...
 
+    def compact(self) -> AsyncGenerator[AgentEvent, None]:
+        """Has the conversation summed up, as a turn of its own."""
+        ...
+
     def cancel(self) -> None:
         """Ends the turn at once. Synchronous, may be called at any time and again."""
+        ...
+
+    @property
+    def status(self) -> Status: ...
+    @property
+    def tools(self) -> Sequence[ToolSpec]: ...
+    @property
+    def answer(self) -> str:
+        """The text of the last answer, "" where there is none."""
+        ...
+
+    def use(
+        self, *, model: str | None = None, mode: Mode | None = None, effort: Effort | None = None
+    ) -> None:
+        """Sets what is given, from the next turn on."""
+        ...
+
+    async def models(self) -> Sequence[str]:
+        """The models that the endpoint offers. Raises ModelError."""
+        ...
+
+    def clear(self) -> None:
+        """Begins a conversation without what was said; the journal keeps it."""
         ...
 
     async def aclose(self) -> None: ...

@@ -108,6 +108,12 @@ def _parsed(url: str) -> SplitResult:
     return parts
 
 
+def model_list(profile: Profile) -> str:
+    """The URL that lists the endpoint's models. Raises ConfigError as `endpoint` does."""
+    parts = urlsplit(endpoint(profile))
+    return urlunsplit(parts._replace(path=parts.path.removesuffix(_PATHS[profile.api]) + "/models"))
+
+
 def endpoint(profile: Profile) -> str:
     """The URL that requests go to: the base URL joined with the family's path.
 

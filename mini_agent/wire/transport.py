@@ -74,18 +74,19 @@ class Transport:
         )
 
     def exchange(
-        self, url: str, headers: Mapping[str, str], body: Mapping[str, Any], *, fresh: bool = False
+        self, url: str, headers: Mapping[str, str], body: Mapping[str, Any] | None, *, fresh: bool = False
     ) -> Exchange:
-        """A POST of `body` as JSON, to be entered with `async with`.
+        """A POST of `body` as JSON, or a GET where there is none; to be entered with `async with`.
 
         fresh: on a connection of its own, outside the pool, whose connections may be what is broken; it is closed after
         the answer. HTTP/1.1, as on all of them: httpx speaks nothing newer unless it is asked to.
         """
         # The standard encoder, because it escapes lone surrogates where msgspec raises.
-        content = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
+        content = None if body is None else json.dumps(body, separators=(",", ":")).encode()
+        kind = {} if body is None else {"content-type": "application/json"}
         try:
             request = self._client.build_request(
-                "POST", url, content=content, headers={"content-type": "application/json", **headers}
+                "GET" if body is None else "POST", url, content=content, headers={**kind, **headers}
             )
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ConnectionFailedError(f"{shown(url)} can't be asked: {error}", retryable=False) from error

@@ -30,6 +30,7 @@ from mini_agent.core.events import (
 from mini_agent.core.history import CANCELLED, Conversation, repair
 from mini_agent.core.messages import Message, Reasoning, Response, Text, ToolCall, ToolResult, Usage
 from mini_agent.core.permission import Decision, Preview
+from mini_agent.core.profile import Profile
 from mini_agent.session import Session
 from mini_agent.workspace.files import Files
 
@@ -475,7 +476,15 @@ async def test_a_consumer_that_is_cancelled_at_any_moment_leaves_no_turn_behind(
 
 async def test_problems_are_told_with_the_first_turn_and_do_not_hide_a_cancel(bench):
     one = bench([Hang], said("fine"))
-    session = Session(one.agent, one.model, one.conversation, ["tool x could not be loaded"], now=lambda: 0.0)
+    session = Session(
+        one.agent,
+        one.model,
+        one.conversation,
+        Profile(),
+        None,
+        ["tool x could not be loaded"],
+        now=lambda: 0.0,
+    )
     events = []
     async with aclosing(session.run("go")) as run:
         async for event in run:
