@@ -87,14 +87,20 @@ class Thought:
         self._flow = Flow()
         self._rows: deque[str] = deque(maxlen=THOUGHT_ROWS)
         self._lines = 1
+        self._pieces: list[str] = []
 
     def feed(self, piece: str, width: int) -> None:
         self._lines += piece.count("\n")
+        self._pieces.append(piece)
         self._rows.extend(self._flow.feed(piece, width))
 
     def rows(self, width: int, limit: int) -> list[str]:
         rows = [fit(row, width) for row in (*self._rows, *self._flow.tail(width))]
         return [paint(row, "dim") for row in rows[-limit:]]
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
 
     def summary(self, now: float) -> str:
         lines = f"{self._lines} line{'s' * (self._lines > 1)}"
@@ -148,6 +154,7 @@ class AttemptShown:
         self.began = now
         self.text = Flow()
         self.thought: Thought | None = None
+        self.thoughts: list[str] = []  # those that are over, whole
         self.calls: dict[int, CallShown] = {}
         self.committed = False  # whether rows of its own are above the region
         self.kept: list[list[str]] = []  # committed in between, and true whatever becomes of the attempt

@@ -98,6 +98,11 @@ class Live:
         if self._moving:
             self._write("\r\x1b[K")
 
+    def send(self, sequence: str) -> None:
+        """A sequence of our own for the terminal, which shows nothing; not where it can't move its cursor."""
+        if self._moving:
+            self._write(sequence)
+
     def commit(self, rows: Sequence[str]) -> None:
         """Finished rows: above the region, or, where there is none, at the cursor."""
         self._painter.commit(rows)

@@ -5,17 +5,19 @@ whoever gives `open_session`, once `on_ready` has said that the prompt is up.
 """
 
 import asyncio
+import base64
 import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing, redirect_stderr, redirect_stdout
+from typing import Any, TypeVar
 
 from prompt_toolkit.input import Input
 
-from mini_agent.core.errors import ConfigError
-from mini_agent.core.events import TurnReason
+from mini_agent.core.errors import MiniAgentError
+from mini_agent.core.events import AgentEvent, TurnReason
 from mini_agent.core.permission import ApprovalRequest, Decision
 from mini_agent.ui import approval
 from mini_agent.ui.commands import COMMANDS, find, unknown
@@ -27,6 +29,8 @@ from mini_agent.ui.prompt import Prompt
 from mini_agent.ui.signals import handled
 from mini_agent.ui.text import neutralise, paint, wrap
 from mini_agent.ui.view import View
+
+T = TypeVar("T")
 
 RECALLED_ROWS = 12
 """Of the last answer, where a session goes on."""
@@ -63,7 +67,6 @@ class _Turn:
         self.keys = keys
         self.stopped = asyncio.Event()
         self.asking = asyncio.Lock()  # one question at a time
-        self.sent = False  # whether the message went out
 
 
 class _Repl:
@@ -99,6 +102,7 @@ class _Repl:
         self._opening: asyncio.Task[SessionPort] | None = None
         self._turn: _Turn | None = None
         self._was_cancelled = False
+        self._reasoning = ""
         self._can_go_on = facts.resumed is not None and facts.resumed.is_open  # with Enter on an empty line
         self._is_ready = False
         self._leaving = False
@@ -134,6 +138,14 @@ class _Repl:
 
     def leave(self) -> None:
         self._leaving = True
+
+    def copy(self, text: str) -> None:
+        """By OSC 52, which also works from afar; a terminal that does not know it ignores it."""
+        self._live.send(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
+
+    @property
+    def reasoning(self) -> str:
+        return self._reasoning
 
     def _hello(self) -> None:
         facts = self._facts
@@ -218,19 +230,17 @@ class _Repl:
             self._opening = asyncio.ensure_future(self._open_session(self._approve, self._queued))
         return self._opening
 
-    async def _session(self, turn: _Turn) -> SessionPort | None:
+    async def session(self) -> SessionPort | None:
         """The session, or None where the user did not want to wait for it. Raises ConfigError."""
+        return self._opened() or await self.waited(self._awaited())
+
+    async def _awaited(self) -> SessionPort:
         opening = self._open()
-        stopped = asyncio.ensure_future(turn.stopped.wait())
         try:
-            await asyncio.wait({opening, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return await asyncio.shield(opening)
         finally:
-            stopped.cancel()
-        if turn.stopped.is_set():
-            return None
-        if opening.exception():
-            self._opening = None  # the next message tries again
-        return opening.result()
+            if opening.done() and not opening.cancelled() and opening.exception():
+                self._opening = None  # the next message tries again
 
     async def _close_session(self) -> None:
         if self._opening is None:
@@ -260,11 +270,72 @@ class _Repl:
         async with turn.asking:
             return await approval.ask(request, turn.view, turn.keys, self._live.width)
 
-    # A turn
+    # A turn, and whatever else takes a while
 
     async def _run_turn(self, text: str | None) -> None:
-        """One turn on the screen; afterwards the terminal is the prompt's again. text: None goes on with the last one."""
-        view = View(self._live, streamed=self._facts.stream, clock=self._clock)
+        """One turn on the screen. text: None goes on with the last one."""
+        await self._play(lambda session: session.run(text), unsent=text or "")
+
+    async def compact(self) -> None:
+        """Has the conversation summed up."""
+        await self._play(lambda session: session.compact())
+
+    async def _play(self, run: Callable[[SessionPort], AsyncGenerator[AgentEvent]], unsent: str = "") -> None:
+        """Shows a turn's events. unsent: what comes back to the line where the user stops before it went out."""
+        was_sent = False
+
+        async def events(turn: _Turn) -> None:
+            nonlocal was_sent
+            if (session := await self._unless_stopped(self._awaited(), turn)) is None:
+                return
+            was_sent = True
+            async with aclosing(run(session)) as told:
+                async for event in told:
+                    turn.view.feed(event)
+                    if turn.stopped.is_set():
+                        session.cancel()  # again: the first time may have been before there was anything to cancel
+
+        view = await self._show(events)
+        self._reasoning = view.reasoning
+        if was_sent:
+            session = self._opened()
+            self._can_go_on = view.reason in _GO_ON and session is not None and session.is_waiting
+        self._invite()
+        self._live.commit([""])
+        self._take_typed(view, unsent="" if was_sent else unsent)
+
+    async def waited(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """What `work` gives, shown as something that is going on; None where the user stopped it."""
+        given: T | None = None
+
+        async def wait(turn: _Turn) -> None:
+            nonlocal given
+            given = await self._unless_stopped(work, turn)
+
+        await self._show(wait)
+        return given
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T], turn: _Turn) -> T | None:
+        """What `work` gives, or None as soon as the user stops it; it is cancelled then."""
+        task = asyncio.ensure_future(work)
+        stopped = asyncio.ensure_future(turn.stopped.wait())
+        try:
+            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            for one in (task, stopped):
+                one.cancel()
+            await asyncio.wait({task, stopped})
+
+    async def _show(self, play: Callable[[_Turn], Awaitable[None]]) -> View:
+        """Gives the screen and the keys to `play`; afterwards they are the prompt's again."""
+        session = self._opened()
+        view = View(
+            self._live,
+            streamed=self._facts.stream,
+            clock=self._clock,
+            price=None if session is None else session.status.price,
+        )
         keys = Keys(
             self._input,
             self._typed,
@@ -280,8 +351,8 @@ class _Repl:
         try:
             with keys.reading(), redirect_stdout(stray), redirect_stderr(stray):
                 self._ready()
-                await self._play(text, turn)
-        except ConfigError as error:
+                await play(turn)
+        except MiniAgentError as error:
             view.trouble(str(error))
         except Exception as error:  # noqa: BLE001  a defect of ours must not take the conversation along
             view.trouble(_defect(error))
@@ -293,24 +364,7 @@ class _Repl:
                 view.stray(rest)
             self._turn = None
             self._live.stop()
-        session = self._opened()
-        if turn.sent:
-            self._can_go_on = view.reason in _GO_ON and session is not None and session.is_waiting
-        self._invite()
-        self._live.commit([""])
-        self._take_typed(view, unsent="" if turn.sent or text is None else text)
-
-    async def _play(self, text: str | None, turn: _Turn) -> None:
-        """Runs the turn, unless it is cancelled before there is a session."""
-        session = await self._session(turn)
-        if session is None:
-            return
-        turn.sent = True
-        async with aclosing(session.run(text)) as events:
-            async for event in events:
-                turn.view.feed(event)
-                if turn.stopped.is_set():
-                    session.cancel()  # again: the first time may have been before there was anything to cancel
+        return view
 
     def _take_typed(self, view: View, unsent: str) -> None:
         """Lines finished meanwhile are the next messages; after anything but a good end the user looks at them again."""

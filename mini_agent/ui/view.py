@@ -34,6 +34,7 @@ from mini_agent.core.events import (
     TurnStarted,
     UserMessage,
 )
+from mini_agent.core.profile import Price
 from mini_agent.ui.approval import diff_rows
 from mini_agent.ui.flow import (
     THOUGHT_ROWS,
@@ -74,13 +75,20 @@ class Screen(Protocol):
 
 
 class View:
-    """One turn on the screen. streamed: whether answers come in pieces. clock: seconds, any origin."""
+    """One turn on the screen.
 
-    def __init__(self, screen: Screen, *, streamed: bool, clock: Callable[[], float]) -> None:
+    streamed: whether answers come in pieces. clock: seconds, any origin. price: of the model, where it is known. reasoning:
+    what the model thought in this turn.
+    """
+
+    def __init__(
+        self, screen: Screen, *, streamed: bool, clock: Callable[[], float], price: Price | None = None
+    ) -> None:
         self._screen = screen
         self._streamed = streamed
         self._clock = clock
-        self._receipt = Receipt()
+        self._receipt = Receipt(price)
+        self.reasoning = ""
         self._attempt: AttemptShown | None = None
         self._waiting: Waiting | None = None
         self._tools: dict[str, ToolShown] = {}
@@ -237,6 +245,7 @@ class View:
         if attempt := self._attempt:
             self._end_thought(attempt, now)
             self._commit_answer(attempt, attempt.text.close(self._screen.width))
+            self.reasoning = "\n\n".join(filter(None, (self.reasoning, *attempt.thoughts)))
             self._attempt = None
 
     def _token(self, event: ChannelToken, now: float) -> None:
@@ -254,6 +263,7 @@ class View:
     def _end_thought(self, attempt: AttemptShown, now: float) -> None:
         if attempt.thought:
             self._commit_answer(attempt, [attempt.thought.summary(now)])
+            attempt.thoughts.append(attempt.thought.text.strip())
             attempt.thought = None
 
     def _commit_answer(self, attempt: AttemptShown, rows: Sequence[str]) -> None:

@@ -8,7 +8,9 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 
-from mini_agent.core.errors import ErrorInfo
+import msgspec
+
+from mini_agent.core.errors import ErrorInfo, ModelError
 from mini_agent.core.events import (
     AgentEvent,
     ApprovalAsked,
@@ -29,8 +31,9 @@ from mini_agent.core.events import (
     TurnFinished,
     TurnStarted,
 )
-from mini_agent.core.messages import Response, Text, Usage
+from mini_agent.core.messages import Response, Text, ToolSpec, Usage
 from mini_agent.core.permission import ApprovalRequest, Preview
+from mini_agent.core.status import Status
 from mini_agent.ui.ports import Approve, Facts, Queued
 
 FACTS = Facts(
@@ -213,6 +216,11 @@ class FakeSession:
         self._cancelled = asyncio.Event()
         self.is_waiting = False
         self.id = ""
+        self.status = Status(model="demo", mode="ask", effort=None)
+        self.tools = [ToolSpec("read_file", "Reads a file. More of it.", {})]
+        self.answer = ""
+        self.offered: list[str] | ModelError = ["demo", "other"]
+        self.cleared = 0
 
     async def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
         self.prompts.append(prompt)
@@ -239,6 +247,21 @@ class FakeSession:
             if isinstance(step, TurnFinished):
                 return
         yield TurnFinished(t=time.time(), reason="done", text="", usage=USAGE)
+
+    def use(self, **given: object) -> None:
+        changes = {name: value for name, value in given.items() if value is not None}
+        self.status = msgspec.structs.replace(self.status, **changes)
+
+    async def models(self) -> list[str]:
+        if isinstance(self.offered, ModelError):
+            raise self.offered
+        return self.offered
+
+    def clear(self) -> None:
+        self.cleared += 1
+
+    def compact(self) -> AsyncGenerator[AgentEvent, None]:
+        return self.run("compact")
 
     async def _unless_cancelled(self, work: Awaitable[object]) -> object:
         task, stop = asyncio.ensure_future(work), asyncio.ensure_future(self._cancelled.wait())

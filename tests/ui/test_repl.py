@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from stage import Clock, Terminal
 
-from mini_agent.core.errors import ConfigError
+from mini_agent.core.errors import ConfigError, ProtocolError
 from mini_agent.ui.ports import Approve, Facts, Queued, Resumed
 from mini_agent.ui.repl import repl
 
@@ -51,7 +51,16 @@ def failing() -> Iterator[fake.Step]:
     yield from (step for step in fake.fail() if not isinstance(step, float))
 
 
+def thinking() -> Iterator[fake.Step]:
+    yield fake.started()
+    for number in range(3):
+        yield fake.text(f"{number} whole thoughts\n", "reasoning")
+    yield fake.text("so", "text")
+    yield fake.completed()
+
+
 SCENES = {
+    "think": thinking,
     "endless": endless,
     "edit": edit,
     "print": printing,
@@ -230,7 +239,7 @@ async def test_commands_are_not_sent_and_paths_are(pty: Pty) -> None:
         it.type("/hlep\r")
         await it.see("did you mean /help?")
         it.type("/help\r")
-        await it.see("/quit   leave")
+        await it.see("leave (also Ctrl+D)")
         it.type("/usr/bin/x fails\r")
         await it.see("first token")
         assert it.prompts == ["/usr/bin/x fails"]
@@ -535,3 +544,61 @@ async def test_u4_queued_lines_can_be_taken_back_and_go_out_up_to_the_first_comm
         assert it.queued() == []
         it.type("\x03")
         await it.until(lambda: it.terminal.lines[-2:] == ["> /help", "  three"])
+
+
+async def test_model_lists_what_there_is_and_takes_another_one(pty: Pty) -> None:
+    async with desk(pty) as it:
+        await it.prompt()
+        it.type("/model\r")
+        await it.see("* demo\n  other\n/model NAME")
+        await it.prompt()
+        it.type("/model other\r/mode auto\r/effort high\r/mode yolo\r")
+        await it.see("there is no mode yolo: ask or auto")
+        status = it.sessions[0].status
+        assert (status.model, status.mode, status.effort) == ("other", "auto", "high")
+        it.sessions[0].offered = ProtocolError("the endpoint sent no list", retryable=False)
+        it.type("/model\r")
+        await it.see("✗ the endpoint sent no list")
+        await it.see("* other\n/model NAME")
+
+
+async def test_a_list_that_does_not_come_can_be_stopped(pty: Pty) -> None:
+    async with desk(pty) as it:
+        await it.prompt()
+        it.type("/tools\r")
+        await it.see("read_file  Reads a file")
+        await it.prompt()
+
+        async def never() -> list[str]:
+            await asyncio.Event().wait()
+            return []
+
+        it.sessions[0].models = never
+        it.type("/model\r")
+        await it.until(lambda: it.terminal.cursor_hidden)
+        it.type("\x03")
+        await it.see("/model NAME")
+        await it.prompt()
+
+
+async def test_what_a_session_can_be_asked(pty: Pty) -> None:
+    async with desk(pty) as it:
+        await it.prompt()
+        it.type("/cost\r")
+        await it.see("cost:    not known: no price is known of demo")
+        it.type("/copy\r")
+        await it.see("there is no answer to copy")
+        it.sessions[0].answer = "an answer"
+        it.type("/copy\r")
+        await it.see("9 characters")
+        assert "\x1b]52;c;YW4gYW5zd2Vy\x07" in "".join(it.terminal.written)
+        it.type("think\r")
+        await it.see("thought for")
+        await it.prompt()
+        it.type("/reasoning\r")
+        await it.see("\n2 whole thoughts")
+        it.type("/clear\r")
+        await it.see("begins anew")
+        assert it.sessions[0].cleared == 1
+        it.type("/compact\r")
+        await it.until(lambda: it.prompts[-1] == "compact")
