@@ -151,7 +151,7 @@ class Keys:
         source: Input,
         typed: Typed,
         *,
-        cancel: Callable[[], None],
+        cancel: Callable[[], object],
         changed: Callable[[], None],
         closed: Callable[[], None],
         clock: Callable[[], float],

@@ -9,21 +9,18 @@ import base64
 import os
 import sys
 import time
-import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import aclosing, redirect_stderr, redirect_stdout
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 from prompt_toolkit.input import Input
 
-from mini_agent.core.errors import MiniAgentError
 from mini_agent.core.events import AgentEvent, TurnReason
-from mini_agent.core.permission import ApprovalRequest, Decision
-from mini_agent.ui import approval
+from mini_agent.ui.busy import Busy, Turn
 from mini_agent.ui.commands import COMMANDS, find, unknown
 from mini_agent.ui.flow import user_rows
-from mini_agent.ui.keys import Keys, Typed, keep_early, open_input
-from mini_agent.ui.live import Live, Stray, can_move
+from mini_agent.ui.keys import Typed, keep_early, open_input
+from mini_agent.ui.live import Live, can_move
 from mini_agent.ui.ports import Facts, OpenSession, Resumed, SessionPort
 from mini_agent.ui.prompt import Prompt
 from mini_agent.ui.signals import handled
@@ -59,16 +56,6 @@ async def repl(
     ).run()
 
 
-class _Turn:
-    """What belongs to one turn and dies with it."""
-
-    def __init__(self, view: View, keys: Keys) -> None:
-        self.view = view
-        self.keys = keys
-        self.stopped = asyncio.Event()
-        self.asking = asyncio.Lock()  # one question at a time
-
-
 class _Repl:
     """Implements `commands.Shell`."""
 
@@ -100,7 +87,15 @@ class _Repl:
         self._typed = Typed()
         self._queue = [first_prompt] if first_prompt else []
         self._opening: asyncio.Task[SessionPort] | None = None
-        self._turn: _Turn | None = None
+        self._busy = Busy(
+            self._live,
+            source,
+            self._typed,
+            streamed=facts.stream,
+            cancelled=self._cancelled,
+            lost=self._lost,
+            clock=clock,
+        )
         self._was_cancelled = False
         self._reasoning = ""
         self._can_go_on = facts.resumed is not None and facts.resumed.is_open  # with Enter on an empty line
@@ -227,7 +222,7 @@ class _Repl:
 
     def _open(self) -> asyncio.Task[SessionPort]:
         if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open_session(self._approve, self._queued))
+            self._opening = asyncio.ensure_future(self._open_session(self._busy.approve, self._queued))
         return self._opening
 
     async def session(self) -> SessionPort | None:
@@ -264,13 +259,7 @@ class _Repl:
             self._prompt.remember(text)
         return texts
 
-    async def _approve(self, request: ApprovalRequest) -> Decision:
-        if (turn := self._turn) is None:
-            return Decision(False, "nobody was there to be asked")
-        async with turn.asking:
-            return await approval.ask(request, turn.view, turn.keys, self._live.width)
-
-    # A turn, and whatever else takes a while
+    # A turn
 
     async def _run_turn(self, text: str | None) -> None:
         """One turn on the screen. text: None goes on with the last one."""
@@ -284,9 +273,10 @@ class _Repl:
         """Shows a turn's events. unsent: what comes back to the line where the user stops before it went out."""
         was_sent = False
 
-        async def events(turn: _Turn) -> None:
+        async def events(turn: Turn) -> None:
             nonlocal was_sent
-            if (session := await self._unless_stopped(self._awaited(), turn)) is None:
+            self._ready()
+            if (session := await turn.unless_stopped(self._awaited())) is None:
                 return
             was_sent = True
             async with aclosing(run(session)) as told:
@@ -295,7 +285,8 @@ class _Repl:
                     if turn.stopped.is_set():
                         session.cancel()  # again: the first time may have been before there was anything to cancel
 
-        view = await self._show(events)
+        before = self._opened()
+        view = await self._busy.show(events, None if before is None else before.status.price)
         self._reasoning = view.reasoning
         if was_sent:
             session = self._opened()
@@ -306,65 +297,7 @@ class _Repl:
 
     async def waited(self, work: Coroutine[Any, Any, T]) -> T | None:
         """What `work` gives, shown as something that is going on; None where the user stopped it."""
-        given: T | None = None
-
-        async def wait(turn: _Turn) -> None:
-            nonlocal given
-            given = await self._unless_stopped(work, turn)
-
-        await self._show(wait)
-        return given
-
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T], turn: _Turn) -> T | None:
-        """What `work` gives, or None as soon as the user stops it; it is cancelled then."""
-        task = asyncio.ensure_future(work)
-        stopped = asyncio.ensure_future(turn.stopped.wait())
-        try:
-            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
-        finally:
-            for one in (task, stopped):
-                one.cancel()
-            await asyncio.wait({task, stopped})
-
-    async def _show(self, play: Callable[[_Turn], Awaitable[None]]) -> View:
-        """Gives the screen and the keys to `play`; afterwards they are the prompt's again."""
-        session = self._opened()
-        view = View(
-            self._live,
-            streamed=self._facts.stream,
-            clock=self._clock,
-            price=None if session is None else session.status.price,
-        )
-        keys = Keys(
-            self._input,
-            self._typed,
-            cancel=self._cancel,
-            changed=self._live.changed,
-            closed=self._lost,
-            clock=self._clock,
-        )
-        turn = self._turn = _Turn(view, keys)
-        loop = asyncio.get_running_loop()
-        stray = Stray(lambda line: loop.call_soon_threadsafe(view.stray, line))
-        self._live.start(lambda: [*view.rows(), *self._typed.rows(self._live.width)])
-        try:
-            with keys.reading(), redirect_stdout(stray), redirect_stderr(stray):
-                self._ready()
-                await play(turn)
-        except MiniAgentError as error:
-            view.trouble(str(error))
-        except Exception as error:  # noqa: BLE001  a defect of ours must not take the conversation along
-            view.trouble(_defect(error))
-        except asyncio.CancelledError:
-            view.cut_short()
-            raise
-        finally:
-            if rest := stray.rest().strip():
-                view.stray(rest)
-            self._turn = None
-            self._live.stop()
-        return view
+        return await self._busy.waited(work)
 
     def _take_typed(self, view: View, unsent: str) -> None:
         """Lines finished meanwhile are the next messages; after anything but a good end the user looks at them again."""
@@ -376,11 +309,8 @@ class _Repl:
             self._typed.finished[:0] = [*([unsent] if unsent else []), *self._queue]
             self._queue.clear()
 
-    def _cancel(self) -> None:
+    def _cancelled(self) -> None:
         """Ctrl+C or Esc during a turn."""
-        if (turn := self._turn) is None:
-            return
-        turn.stopped.set()
         if (session := self._opened()) is not None:
             session.cancel()
 
@@ -398,9 +328,7 @@ class _Repl:
 
     def _interrupt(self) -> None:
         """SIGINT from outside: what Ctrl+C would do."""
-        if self._turn:
-            self._cancel()
-        else:
+        if not self._busy.cancel():
             self._prompt.interrupt()
 
     def _handlers(self) -> dict[str, Callable[[], None]]:
@@ -410,10 +338,3 @@ class _Repl:
             "SIGHUP": lambda: self._end(128 + 1),
             "SIGWINCH": self._live.changed,
         }
-
-
-def _defect(error: Exception) -> str:
-    """An error nobody expected, with the place it came from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"a defect of mini-agent: {type(error).__name__}: {error}{where}"
