@@ -1,10 +1,13 @@
 """What to write to a terminal so that a few rows stay under its scrollback. Pure: rows in, characters out.
 
-A row is text without control characters but styles (`text.paint`), narrower than the screen.
+A row is text without control characters but styles (`text.paint`), narrower than the screen; but a committed one may be wider:
+the terminal breaks it, so that it is copied as one line, and it counts as the rows that it then takes.
 """
 
 from collections.abc import Sequence
 from typing import NewType, Protocol
+
+from mini_agent.ui.text import height
 
 _SYNC, _UNSYNC = "\x1b[?2026h", "\x1b[?2026l"  # a terminal that knows it shows the frame in one piece
 _WRAP, _NO_WRAP = "\x1b[?7h", "\x1b[?7l"
@@ -73,22 +76,26 @@ class Region:
 
     def commit(self, rows: Sequence[str]) -> None:
         self._queue += rows
-        self._committed += len(rows)
+        self._committed += self._heights(rows)
 
     def mark(self) -> Mark:
         return Mark(self._committed)
 
     def erase_since(self, mark: Mark) -> bool:
         rows = self._committed - mark
-        queued = min(rows, len(self._queue))
-        written = rows - queued
+        written = max(0, rows - self._heights(self._queue))
         if written > self._above:
             return False
-        del self._queue[len(self._queue) - queued :]
+        queued = rows - written
+        while queued > 0:
+            queued -= height(self._queue.pop(), self._width)
         self._committed -= rows
         self._above -= written
         self._erase += written
         return True
+
+    def _heights(self, rows: Sequence[str]) -> int:
+        return sum(height(row, self._width) for row in rows)
 
     def frame(self, rows: Sequence[str]) -> str:
         rows = list(rows[-(self._height - 1) :]) if self._height > 1 else []
@@ -105,7 +112,11 @@ class Region:
         out += [f"{row}\r\n" for row in self._queue]
         if difference := _difference(self._painted, rows):
             out += _NO_WRAP, difference, _WRAP
-        self._above = min(self._above + len(self._queue), self._height - max(1, len(rows)))
+        for row in self._queue:
+            rows_taken = height(row, self._width)
+            # Terminals differ in how wide some characters are, and so in where they break a row of them.
+            self._above = 0 if rows_taken > 1 and not row.isascii() else self._above + rows_taken
+        self._above = min(self._above, self._height - max(1, len(rows)))
         self._queue.clear()
         self._painted = rows
         return "".join((_SYNC, *out, _UNSYNC)) if out else ""

@@ -178,6 +178,23 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_cell, text))
 
 
+def height(row: str, columns: int) -> int:
+    """How many rows of a screen of `columns` a row (with its styles) takes, where the terminal breaks it. At least 1."""
+    if 2 * len(row) <= columns:
+        return 1
+    plain = SGR.sub("", row)
+    size = cells(plain)
+    if size <= columns or plain.isascii():
+        return max(1, -(-size // max(1, columns)))
+    rows, used = 1, 0
+    for char in plain:
+        size = _cell(char)
+        if used + size > columns:  # a wide character is not cut in two
+            rows, used = rows + 1, 0
+        used += size
+    return rows
+
+
 def expand_tabs(text: str) -> str:
     """`text` (one line) with tabs as spaces up to the next stop."""
     if "\t" not in text:
