@@ -131,7 +131,7 @@ class Asker:
                         self._recovery.refuses("images")
                     case Completed():
                         response = event.response
-                        if (overflow := self._recovery.overflow(response)) is not None:
+                        if (overflow := self._recovery.overflow(response, request.messages)) is not None:
                             raise overflow  # the answer to half a prompt: it is not passed on
                         self.partial.clear()
                         self._conversation.add_response(response)
@@ -140,7 +140,7 @@ class Asker:
                 await self._handover.put(event)
         if response is None:
             raise RuntimeError("the model's stream ended without Completed")
-        if (warning := self._recovery.warning(response)) is not None:
+        if (warning := self._recovery.warning(response, request)) is not None:
             await self._notice(warning)
         return response
 
@@ -151,7 +151,7 @@ class Asker:
         match measure.kind:
             case "leave_out":
                 self._recovery.refuses(measure.what)
-                await self._notice(f"the provider refuses {measure.what.lstrip('/')}: asked again without it")
+                await self._notice(_left_out(measure.what))
                 return True
             case "read_key":
                 if self._new_key is None or not self._new_key():
@@ -163,10 +163,13 @@ class Asker:
             case "shorten":
                 return await self._shorten(error, request) or await self._next(error, request)
             case "compact":
-                await self._notice(
-                    "the conversation no longer fits the model's context window: it is summed up"
+                why = (
+                    "is too large"
+                    if error.kind == "too_large"
+                    else "no longer fits the model's context window"
                 )
-                return await self._compact(self._recovery.target(error, request.messages), request)
+                target = self._recovery.target(error, request.messages)
+                return await self._compact(target, request, f"the conversation {why}: it is summed up")
 
     async def _next(self, error: ModelError, request: Request) -> bool:
         measure = self._recovery.measure(error, request.messages)
@@ -185,43 +188,57 @@ class Asker:
         """Sums the conversation up because the user wants it; whether there was anything to sum up. Raises ModelError."""
         request = self._request(self._conversation.sendable())
         await self._handover.settled()
-        return await self._compact(estimates.tokens(request.messages) // 2, request)
+        target = estimates.tokens(request.messages) // 2
+        return await self._compact(target, request, "the conversation is summed up")
 
-    async def _compact(self, target: int, request: Request) -> bool:
-        """Has the old part of the history summed up; whether that gave anything. Raises ModelError."""
+    async def _compact(self, target: int, request: Request, said: str) -> bool:
+        """Has the old part of the history summed up; whether that gave anything. Raises ModelError.
+
+        said: what the user is told first.
+        """
         messages = compaction.shortened(request.messages, target, self._cut)
         parts = compaction.split(messages, target // 2)
-        if len(parts.old) < 2:
-            return False  # a message alone has nothing to sum up
-        summary = ""
+        alone = not parts.kept and len(parts.old) < 2
+        if alone or estimates.tokens((Message("user", parts.prompt),)) > target:
+            return False  # what the user wrote last has to go out whole, and is too long by itself
+        await self._notice(said)
         for share in (2, 6):  # the second, much smaller, where even the record of it was too long
-            asked = compaction.summary_request(parts.old, target // share, request)
-            try:
-                summary = await self._summary(asked)
-                break
-            except ModelError as trouble:
-                if trouble.kind not in ("context_overflow", "too_large", "empty"):
-                    raise
-        if not summary:
-            return False
-        await self._replace(request.messages, parts.joined(summary))
-        return True
+            summary = await self._summary(compaction.summary_request(parts.old, target // share, request))
+            if summary:
+                await self._replace(request.messages, parts.joined(summary))
+                return True
+        return False
 
     def _cut(self, text: str, size: int) -> str:
         return cut(text, self._spill, size)
 
     async def _summary(self, request: Request) -> str:
-        """The text of the answer; of its events those that tell of waiting and retrying are passed on."""
-        text = ""
+        """The summary, "" where the model gives none. Raises ModelError where it can't be asked at all."""
+        while True:
+            try:
+                response = await self._unseen(request)
+            except ModelError as error:
+                measure = self._recovery.measure(error, request.messages, makes_room=False)
+                if measure is not None and await self._take(measure, error, request):
+                    continue
+                if error.kind in ("context_overflow", "too_large", "empty", "repetition"):
+                    return ""
+                raise
+            # A refusal, or a text that was cut, would stand for everything that was said.
+            return response.text.strip() if response.stop_reason == "end_turn" else ""
+
+    async def _unseen(self, request: Request) -> Response:
+        """An answer that is not the user's: of its events those that tell of waiting and retrying are passed on."""
+        response = Response(())
         async with aclosing(
             self._model.stream(request, new_attempt(without=self._recovery.without))
         ) as events:
             async for event in events:
                 if isinstance(event, Completed):
-                    text = event.response.text.strip()
+                    response = event.response
                 elif not isinstance(event, _OF_AN_ANSWER):
                     await self._handover.put(event)
-        return text
+        return response
 
     async def _replace(self, before: tuple[Message, ...], after: list[Message]) -> None:
         self._conversation.replace(after)
@@ -237,3 +254,10 @@ class Asker:
 
     async def _notice(self, text: str, level: Level = "warning") -> None:
         await self._handover.put(Notice(t=self._now(), level=level, text=text))
+
+
+def _left_out(what: str) -> str:
+    """What the user is told of something that is left out from now on."""
+    if what == "reasoning":
+        return "the provider does not take the reasoning as it was sent back: asked again the other way"
+    return f"the provider refuses {what.lstrip('/')}: asked again without it"

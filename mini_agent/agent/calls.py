@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from mini_agent.agent.handover import HandOver
 from mini_agent.agent.permissions import is_secret, judge
 from mini_agent.agent.tools import Registry, Tool, ToolContext
@@ -19,7 +21,7 @@ from mini_agent.core.events import ApprovalAsked, ApprovalGiven, ToolFinished, T
 from mini_agent.core.history import Conversation
 from mini_agent.core.messages import ToolCall, ToolResult
 from mini_agent.core.permission import ApprovalRequest, Approve, Decision, Mode, Preview
-from mini_agent.core.repetition import CallGuard, Repetition
+from mini_agent.core.repetition import FINE, CallGuard, Repetition
 from mini_agent.core.surrogates import join_surrogates
 from mini_agent.workspace.spill import cut
 
@@ -167,21 +169,34 @@ class CallRunner:
         """
         content = cut(join_surrogates(result.content), self._context.spill)
         content = "\n\n".join(part for part in (content, warning) if part)
-        detail = None if result.detail is None else join_surrogates(result.detail)
         self._conversation.add_result(ToolResult(content, result.is_error, call.id))
         if not result.is_error:
             self.denied = False
+        await self._tell_finished(call, msgspec.structs.replace(result, content=content), elapsed_s)
+
+    async def _tell_finished(self, call: ToolCall, result: ToolResult, elapsed_s: float) -> None:
         await self._handover.put(
             ToolFinished(
                 t=self._now(),
                 call_id=call.id,
                 name=call.name,
                 is_error=result.is_error,
-                content=content,
+                content=result.content,
                 elapsed_s=elapsed_s,
-                detail=detail,
+                detail=None if result.detail is None else join_surrogates(result.detail),
             )
         )
+
+    async def by_user(self, call: ToolCall) -> ToolResult:
+        """Runs a call that the user makes: nobody is asked, and it is none of the model's. Its result, cut as any other."""
+        pending = _Pending(call, FINE, replace(self._judge(call), question=""))
+        pending.began = self._clock()
+        result = await self._guarded(pending)
+        result = msgspec.structs.replace(
+            result, content=cut(join_surrogates(result.content), self._context.spill)
+        )
+        await self._tell_finished(call, result, self._clock() - pending.began)
+        return result
 
     async def _guarded(self, pending: _Pending) -> ToolResult:
         """The call's result; a refusal or a failure of any kind is one."""

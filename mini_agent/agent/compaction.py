@@ -44,8 +44,11 @@ read or changed, and how; commands and their outcome; what is still to do. At mo
 {record}
 </record>
 """
-_SUMMARY = "The conversation up to here became too long and was summed up:\n\n{summary}\n\n"
-_GO_ON = "The user's last message was:\n\n{prompt}\n\nGo on with it from where the summary ends."
+_BEGIN = "The conversation up to here became too long and was summed up:"
+_GO_ON = "\n\nThe user's last message follows; go on with it from where the summary ends."
+
+LEAST_RECORD = 500
+"""Tokens of a record; from less nothing can be summed up."""
 
 
 def shortened(messages: Sequence[Message], target: int, cut: Callable[[str, int], str]) -> list[Message]:
@@ -93,16 +96,26 @@ class Split:
     old: Sequence[Message]
     kept: Sequence[Message]
 
+    @property
+    def prompt(self) -> tuple[AnyBlock, ...]:
+        """What the user wrote last, in their own words."""
+        asked = (_own(message) for message in reversed((*self.old, *self.kept)) if message.role == "user")
+        return next(filter(None, asked), ())
+
     def joined(self, summary: str) -> list[Message]:
-        """The history with `summary` in the place of its old part."""
-        said = _SUMMARY.format(summary=clipped(summary.strip(), SUMMARY_CHARACTERS, 0))
+        """The history with `summary` in the place of its old part. There is one summary in it, never one within another."""
+        said = f"{_BEGIN}\n\n{clipped(summary.strip(), SUMMARY_CHARACTERS, 0)}"
         if self.kept:
             first, *rest = self.kept
-            return repair([Message("user", (Text(said), *first.blocks)), *rest])
-        prompt = next((message for message in reversed(self.old) if message.role == "user"), None)
-        pictures = [] if prompt is None else [block for block in prompt.blocks if isinstance(block, Image)]
-        asked = "" if prompt is None else _GO_ON.format(prompt=prompt.text.strip())
-        return repair([Message("user", (Text(said + asked), *pictures))])
+            return repair([Message("user", (Text(f"{said}\n\n"), *_own(first))), *rest])
+        return repair([Message("user", (Text(f"{said}{_GO_ON}\n\n"), *self.prompt))])
+
+
+def _own(message: Message) -> tuple[AnyBlock, ...]:
+    """A message of the user without the summary that an earlier compaction put before it."""
+    return tuple(
+        block for block in message.blocks if not (isinstance(block, Text) and block.text.startswith(_BEGIN))
+    )
 
 
 def split(messages: Sequence[Message], keep: int) -> Split:
@@ -127,11 +140,12 @@ def summary_request(old: Sequence[Message], limit: int, like: Request) -> Reques
     limit: tokens that the record of it may take: the beginning stays and, three times as much, the end. like: the request
     that did not fit, for the model and how it is asked.
     """
-    characters = limit * estimates.CHARACTERS_PER_TOKEN
+    characters = max(limit, LEAST_RECORD) * estimates.CHARACTERS_PER_TOKEN
     lines = (_line(message.role, block) for message in old for block in message.blocks)
     record = clipped("\n".join(filter(None, lines)), characters // 4, characters - characters // 4)
     task = Message("user", (Text(_TASK.format(record=record)),))
-    return msgspec.structs.replace(like, messages=(task,), system=_SYSTEM, tools=())
+    # A cap on answers is not meant for this one: a summary that is cut is none.
+    return msgspec.structs.replace(like, messages=(task,), system=_SYSTEM, tools=(), max_tokens=None)
 
 
 def _line(role: str, block: AnyBlock) -> str:

@@ -6,6 +6,7 @@ retries nor tracing (they are wrapped around its model) nor any screen (it only 
 
 import asyncio
 import time
+import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
@@ -24,7 +25,7 @@ from mini_agent.core.events import (
     UserMessage,
 )
 from mini_agent.core.history import CANCELLED, Conversation
-from mini_agent.core.messages import Response, StopReason, ToolResult, ToolSpec, Usage
+from mini_agent.core.messages import Response, StopReason, ToolCall, ToolResult, ToolSpec, Usage
 from mini_agent.core.permission import Approve
 from mini_agent.core.surrogates import join_surrogates
 from mini_agent.models.base import Streamer
@@ -40,6 +41,12 @@ _NO_ANSWER: dict[StopReason, tuple[ErrorKind, str]] = {
     "pause": ("empty", "the provider paused before it answered"),
 }
 """Ends that are not an answer, whatever text came with them; but for max_tokens and pause, where only no text is none."""
+
+
+SHELL = "run_bash"
+"""The tool that runs a command of the user's own."""
+
+_OWN_COMMAND = "I ran a command myself:\n\n{command}\n\nIt gave:\n\n{output}"
 
 
 class Agent:
@@ -108,6 +115,12 @@ class Agent:
     async def compact(self) -> AsyncGenerator[AgentEvent, None]:
         """Has the conversation summed up, as a turn of its own."""
         async with aclosing(self._run(self._compact)) as events:
+            async for event in events:
+                yield event
+
+    async def shell(self, command: str) -> AsyncGenerator[AgentEvent, None]:
+        """Runs a command of the user's own, as a turn of its own; the model learns of it with the next request."""
+        async with aclosing(self._run(lambda: self._shell(command))) as events:
             async for event in events:
                 yield event
 
@@ -218,6 +231,15 @@ class Agent:
         await self._handover.put(TurnStarted(t=self._now(), prompt=""))
         if not await self._asker.compact():
             await self._notice("there is nothing to sum up")
+        return "done"
+
+    async def _shell(self, command: str) -> TurnReason:
+        await self._handover.put(TurnStarted(t=self._now(), prompt=""))
+        call = ToolCall(f"user-{uuid.uuid4().hex[:8]}", SHELL, {"command": join_surrogates(command)})
+        result = await self._calls.by_user(call)
+        text = _OWN_COMMAND.format(command=call.arguments["command"], output=result.content)
+        self._conversation.add_user(text)
+        self._handover.put_now(UserMessage(t=self._now(), text=text, queued=False))
         return "done"
 
     def _deliver(self) -> None:

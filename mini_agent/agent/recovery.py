@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from mini_agent.core import estimates
 from mini_agent.core.errors import ModelError, ProviderError
-from mini_agent.core.messages import Message, Response
+from mini_agent.core.messages import Message, Request, Response
 
 Kind = Literal["leave_out", "read_key", "shorten", "compact"]
 
@@ -54,8 +54,13 @@ class Recovery:
         """The provider takes no `what`, now and later."""
         self.without |= {what}
 
-    def measure(self, error: ModelError, messages: tuple[Message, ...]) -> Measure | None:
-        """What to do about `error` that was not done before; None where nothing is left."""
+    def measure(
+        self, error: ModelError, messages: tuple[Message, ...], *, makes_room: bool = True
+    ) -> Measure | None:
+        """What to do about `error` that was not done before; None where nothing is left.
+
+        makes_room: whether the history may be made shorter for it.
+        """
         refused = error.refused
         if (
             refused is not None
@@ -66,7 +71,9 @@ class Recovery:
             return Measure("leave_out", refused)
         if error.kind == "auth":
             return self._once("read_key")
-        if error.kind in ("context_overflow", "too_large") or self._is_silent(error, messages):
+        if makes_room and (
+            error.kind in ("context_overflow", "too_large") or self._is_silent(error, messages)
+        ):
             return self._once("shorten") or self._once("compact")
         return None
 
@@ -84,17 +91,20 @@ class Recovery:
             and estimates.tokens(messages) >= FULL * self.window
         )
 
-    def overflow(self, response: Response) -> ModelError | None:
+    def overflow(self, response: Response, messages: tuple[Message, ...]) -> ModelError | None:
         """The overflow that an answer shows without an error; None where there is none, or nothing is left to do about it.
 
         A window that was reached while the answer was written, a prompt that fills it, an answer cut before its first
-        token: some servers cut the prompt and say nothing.
+        token though the prompt is large: some servers cut the prompt and say nothing.
         """
-        if "compact" in self._taken:
+        if "compact" in self._taken or len(messages) < 2:
             return None
         asked = response.usage.input_tokens
         unsaid = (
-            response.stop_reason == "max_tokens" and not response.blocks and not response.usage.output_tokens
+            response.stop_reason == "max_tokens"
+            and not response.blocks
+            and response.usage.output_tokens == 0
+            and (self.window is None or estimates.tokens(messages) >= self.window / 2)
         )
         full = self.window is not None and asked is not None and asked >= self.window
         if not (unsaid or full or response.stop_reason == "context_overflow"):
@@ -108,18 +118,22 @@ class Recovery:
             limit_tokens=self.window,
         )
 
-    def warning(self, response: Response) -> str | None:
-        """What the user is told when the window is nearly full: once, until there is room again."""
-        asked, window = response.usage.input_tokens, self.window
-        if asked is None or window is None:
+    def warning(self, response: Response, request: Request) -> str | None:
+        """What the user is told when the window is nearly full: once, until there is room again.
+
+        By what the provider counted; where it counts nothing, by our own estimate.
+        """
+        if self.window is None:
             return None
-        near = asked >= NEAR * window
+        asked = response.usage.input_tokens
+        about = "" if asked is not None else "about "
+        asked = estimates.request(request) if asked is None else asked
+        near = asked >= NEAR * self.window
         said, self._warned = self._warned, near
         if said or not near:
             return None
-        return (
-            f"the conversation fills {asked / window:.0%} of the model's context window ({window:,} tokens)"
-        )
+        share = f"{about}{asked / self.window:.0%}"
+        return f"the conversation fills {share} of the model's context window ({self.window:,} tokens)"
 
     def target(self, error: ModelError, messages: tuple[Message, ...]) -> int:
         """Tokens, by our estimate, that the conversation should come down to."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from mini_agent.core.messages import AnyBlock, Image, Message, Reasoning, Text, ToolCall, ToolResult
+from mini_agent.core.messages import AnyBlock, Image, Message, Reasoning, Request, Text, ToolCall, ToolResult
 
 CHARACTERS_PER_TOKEN = 4
 """Of English text and code. Sizes of a history count bytes, so that scripts with more tokens a character count more."""
@@ -16,6 +16,12 @@ IMAGE_TOKENS = 1500
 def tokens(messages: Iterable[Message]) -> int:
     """About how many tokens a history takes."""
     return sum(_block(block) for message in messages for block in message.blocks)
+
+
+def request(asked: Request) -> int:
+    """About how many tokens a request takes, with its system prompt and its tools."""
+    beside = len(asked.system.encode()) + len(msgspec.json.encode(asked.tools))
+    return tokens(asked.messages) + beside // CHARACTERS_PER_TOKEN
 
 
 def _block(block: AnyBlock) -> int:

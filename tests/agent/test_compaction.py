@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
 from test_history import MESSAGES
 
-from mini_agent.agent.compaction import SHORT_BYTES, clipped, shortened, split, summary_request
+from mini_agent.agent.compaction import LEAST_RECORD, SHORT_BYTES, clipped, shortened, split, summary_request
 from mini_agent.core import estimates
 from mini_agent.core.history import repair
 from mini_agent.core.messages import Image, Message, Request, Text, ToolCall, ToolResult
@@ -113,7 +113,19 @@ def test_the_request_for_a_summary_is_bounded_whatever_is_summed_up(limit):
         user("end"),
     ]
     request = summary_request(old, limit, like)
-    assert (request.model, request.max_tokens, request.stream, request.tools) == ("m", 7, False, ())
-    assert estimates.tokens(request.messages) <= limit + 400
+    assert (request.model, request.max_tokens, request.stream, request.tools) == ("m", None, False, ())
+    assert estimates.tokens(request.messages) <= max(limit, LEAST_RECORD) + 400
     assert "user: begin" in request.messages[0].text
     assert "user: end" in request.messages[0].text
+
+
+@pytest.mark.parametrize("keep", [0, 8, 1000])
+def test_there_is_one_summary_however_often_it_is_summed_up(keep):
+    history = [user("mend it"), *step(1), *step(2)]
+    for number in range(5):
+        history = [*split(history, keep).joined(f"summary {number}"), *step(10 + number)]
+    text = "\n".join(message.text for message in history)
+    assert text.count("was summed up") == 1
+    assert "summary 4" in text
+    assert text.count("mend it") == 1
+    assert text.count("last message follows") <= 1

@@ -83,6 +83,10 @@ class Echo(Tool[Say]):
         return ToolResult(arguments.text, detail="shown")
 
 
+class Command(msgspec.Struct):
+    command: str
+
+
 class MuteError(Exception):
     def __str__(self):
         raise ValueError("no words")
@@ -115,7 +119,7 @@ def said(text, stop="end_turn"):
 class Bench:
     """An agent with everything around it."""
 
-    def __init__(self, folder, *script, mode="ask", allow=True, max_steps=20, queued=tuple):
+    def __init__(self, folder, *script, mode="ask", allow=True, max_steps=20, queued=tuple, tools=()):
         self.model = ScriptedModel(*script)
         self.echo, self.change = Echo(), Change()
         self.conversation = Conversation()
@@ -123,7 +127,7 @@ class Bench:
         self.allow = allow
         self.agent = Agent(
             self.model,
-            Registry([self.echo, self.change]),
+            Registry([self.echo, self.change, *tools]),
             self.conversation,
             self.approve,
             context=ToolContext(Files(folder)),
@@ -512,3 +516,49 @@ async def test_u4_what_is_written_behind_the_last_answer_waits_for_a_turn_of_its
     one = bench(said("ok"), queued=lambda: ["never asked for"])
     assert of(await one.turn(), UserMessage) == []
     assert one.roles() == ["user", "assistant"]
+
+
+class Shell(Echo):
+    name = "run_bash"
+    effect = "runs"
+    parameters = Command
+
+    async def run(self, arguments, context):
+        await context.output("live\n")
+        if arguments.command == "wait":
+            self.waiting.set()
+            await asyncio.Event().wait()
+        return ToolResult("two files", is_error=arguments.command == "fail")
+
+
+@pytest.mark.parametrize("command", ["ls", "fail"])
+async def test_u9_a_command_of_the_users_own_is_run_without_a_question_and_the_model_told(bench, command):
+    one = bench(said("I see"), tools=[Shell()])
+    async with aclosing(one.agent.shell(command)) as run:
+        events = [event async for event in run]
+    assert [type(event) for event in events] == [
+        TurnStarted,
+        ToolStarted,
+        ToolOutput,
+        ToolFinished,
+        UserMessage,
+        TurnFinished,
+    ]
+    assert one.asked == []
+    assert one.roles() == ["user"]
+    await one.turn("what did I do?")
+    assert command in one.model.requests[0].messages[0].text
+    assert "two files" in one.model.requests[0].messages[0].text
+
+
+async def test_u9_a_command_of_the_users_own_that_is_cancelled_leaves_nothing(bench):
+    shell = Shell()
+    one = bench(said("ok"), tools=[shell])
+    events = []
+    async with aclosing(one.agent.shell("wait")) as run:
+        async for event in run:
+            events.append(event)
+            if isinstance(event, ToolOutput):
+                one.agent.cancel()
+    assert events[-1].reason == "cancelled"
+    assert one.roles() == []

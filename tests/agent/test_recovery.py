@@ -13,7 +13,7 @@ from mini_agent.agent.loop import Agent
 from mini_agent.agent.recovery import MOST_LEFT_OUT
 from mini_agent.agent.tools import Registry, ToolContext
 from mini_agent.core import estimates
-from mini_agent.core.errors import EmptyAnswerError, ProviderError
+from mini_agent.core.errors import EmptyAnswerError, ProviderError, RepetitionError
 from mini_agent.core.events import (
     ChannelToken,
     Compacted,
@@ -195,8 +195,16 @@ async def test_a_record_that_is_too_long_itself_is_asked_about_once_more_and_sma
 
 @pytest.mark.parametrize(
     "summary",
-    [[too_long(), too_long()], [EmptyAnswerError(), EmptyAnswerError()], [answer("sum"), too_long()]],
-    ids=["summary too long", "summary empty", "too long all the same"],
+    [
+        [too_long(), too_long()],
+        [EmptyAnswerError(), EmptyAnswerError()],
+        [RepetitionError("again"), RepetitionError("again")],
+        [answer("I can't help", "refusal"), answer("I can't", "content_filter")],
+        [answer("the first half of", "max_tokens"), answer("the", "max_tokens")],
+        [answer(""), answer(" ")],
+        [answer("sum"), too_long()],
+    ],
+    ids=["too long", "empty", "repeating", "refused", "cut", "nothing", "too long all the same"],
 )
 async def test_compaction_has_an_end_and_says_so(tmp_path, summary):
     bench = Bench(tmp_path, too_long(), *summary, history=old_turns(8))
@@ -214,6 +222,56 @@ async def test_a_single_message_that_is_too_long_is_said_at_once(tmp_path):
     assert reason(events) == "failed"
     assert len(bench.model.requests) == 1
     assert "too long" in only(events, Failed)[0].error.hint
+
+
+async def test_a_summary_is_asked_for_again_where_that_helps(tmp_path):
+    bench = Bench(
+        tmp_path,
+        too_long(),
+        refused("stream_options"),
+        unauthorised(),
+        answer("sum"),
+        answer("the end"),
+        history=old_turns(8),
+        new_key=lambda: True,
+    )
+    events = await bench.turn()
+    assert reason(events) == "done"
+    assert [bool(attempt.without) for attempt in bench.model.attempts] == [False, False, True, True, True]
+
+
+async def test_a_message_too_long_by_itself_costs_no_summary_and_not_the_session(tmp_path):
+    bench = Bench(
+        tmp_path,
+        too_long(30_000, 8000),
+        too_long(30_000, 8000),
+        answer("sum"),
+        answer("small"),
+        history=old_turns(2),
+    )
+    events = await bench.turn("x" * 100_000)
+    assert reason(events) == "failed"
+    assert len(bench.model.requests) == 1
+    assert only(events, Notice) == []
+    events = await bench.turn("a small one")
+    assert events[-1].text == "small"
+    assert "a small one" in bench.model.requests[-1].messages[-1].text
+    assert estimates.tokens(bench.model.requests[-1].messages) < 8000
+
+
+async def test_a_whole_answer_is_kept_where_nothing_can_be_made_shorter(tmp_path):
+    bench = Bench(tmp_path, answer("whole", input_tokens=1500), window=1000)
+    events = await bench.turn()
+    assert (reason(events), events[-1].text) == ("done", "whole")
+    assert "150%" in only(events, Notice)[0].text
+
+
+@pytest.mark.parametrize("used", [{"output_tokens": 9}, {}, {"output_tokens": 0, "input_tokens": 10}])
+async def test_a_small_conversation_is_not_summed_up_because_an_answer_was_cut(tmp_path, used):
+    bench = Bench(tmp_path, answer("", "max_tokens", **used), history=old_turns(2, size=10), window=10_000)
+    events = await bench.turn()
+    assert only(events, Compacted) == []
+    assert "max_tokens" in only(events, Failed)[0].error.message
 
 
 async def test_a_summary_that_fails_for_another_reason_fails_the_turn_and_loses_nothing(tmp_path):
@@ -244,7 +302,7 @@ async def test_cancel_in_the_middle_of_a_summary_leaves_the_history_as_it_was(tm
     "silent",
     [
         answer("to half a prompt", input_tokens=1000),
-        answer("", "max_tokens", output_tokens=0),
+        answer("", "max_tokens", output_tokens=0, input_tokens=900),
         answer("", "context_overflow"),
         answer("half a", "context_overflow"),
     ],
@@ -286,6 +344,11 @@ async def test_d09_a_window_that_is_nearly_full_is_told_once(tmp_path):
     bench = Bench(tmp_path, near, near, answer("ok", input_tokens=100), near, window=1000)
     warned = [len(only(await bench.turn(), Notice)) for _ in range(4)]
     assert warned == [1, 0, 0, 1]
+
+
+async def test_d09_where_nothing_is_counted_our_own_estimate_warns(tmp_path):
+    bench = Bench(tmp_path, answer("ok"), history=old_turns(8), window=9000)
+    assert "about" in only(await bench.turn(), Notice)[0].text
 
 
 async def test_a_turn_that_failed_goes_on_from_the_exact_step(tmp_path):
