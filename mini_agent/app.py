@@ -27,6 +27,7 @@ from mini_agent.models.base import Streamer
 from mini_agent.record import records, sessions
 from mini_agent.record.journal import Journal
 from mini_agent.settings import Settings
+from mini_agent.ui.flow import AnswerText, NewText
 from mini_agent.ui.ports import Facts, Queued, Resumed, SessionPort
 
 LAB_PORT = 8417
@@ -39,12 +40,18 @@ Opener = Callable[[Approve, Queued], SessionPort]
 
 
 class Start(NamedTuple):
-    """What a session starts with. read: reads the settings again, for a key that was changed meanwhile."""
+    """What a session starts with.
+
+    read: reads the settings again, for a key that was changed meanwhile. secrets: must not be written down; shared with
+    whoever writes, because there may be more of them.
+    """
 
     settings: Settings
     read: Callable[[], Settings]
     journal: Journal
+    secrets: list[str]
     messages: tuple[Message, ...] = ()
+    is_interrupted: bool = False
     resumed: Resumed | None = None
     notices: tuple[str, ...] = ()
 
@@ -53,7 +60,8 @@ def begin(settings: Settings, read: Callable[[], Settings]) -> Start:
     """A session of its own."""
     path = sessions.journal_path(settings.state, settings.folder, settings.run)
     header = records.Header(**_header(settings, settings.run))
-    return Start(settings, read, Journal(path, header, secrets=settings.secrets, later=_later))
+    secrets = [*settings.secrets]
+    return Start(settings, read, Journal(path, header, secrets=secrets, later=_later), secrets)
 
 
 def resume(settings: Settings, read: Callable[[], Settings], wanted: str | None) -> Start:
@@ -68,18 +76,31 @@ def resume(settings: Settings, read: Callable[[], Settings], wanted: str | None)
     else:
         raise ConfigError("there is no session in this folder to go on with: leave -c out")
     header = records.Resumed(**_header(settings, path.stem))
-    journal = Journal.resume(path, header, secrets=settings.secrets, later=_later)
+    sessions.check_format(path)
+    secrets = [*settings.secrets]
+    journal = Journal.resume(path, header, secrets=secrets, later=_later)
     loaded = sessions.load(path)
     state = loaded.state
     resumed = Resumed(
         id=path.stem,
         turns=state.turns,
         prompt=state.prompt,
-        answer="" if state.is_waiting else state.text,
+        answer="" if state.is_waiting and not state.is_interrupted else state.text,
+        is_waiting=state.is_waiting,
+        is_interrupted=state.is_waiting and (state.is_interrupted or not state.has_ended),
         is_open=state.is_waiting and not (state.has_ended and state.reason == "cancelled"),
     )
-    skipped = f"{loaded.skipped} lines of the session's journal can't be read and are left out"
-    return Start(settings, read, journal, loaded.messages, resumed, (skipped,) if loaded.skipped else ())
+    skipped = f"lines of the session's journal that can't be read and are left out: {loaded.skipped}"
+    return Start(
+        settings,
+        read,
+        journal,
+        secrets,
+        loaded.messages,
+        state.is_interrupted,
+        resumed,
+        (skipped,) if loaded.skipped else (),
+    )
 
 
 def _header(settings: Settings, session: str) -> dict[str, Any]:
@@ -153,13 +174,17 @@ def warm(start: Start, *, watched: bool) -> Opener:
 
     def new_key() -> bool:
         try:
-            key = start.read().api_key
+            now = start.read()
         except ConfigError:
             return False  # it was right when the program began, and is what is wrong now
-        return endpoint.use_key(key)
+        mine, theirs = settings.profile, now.profile
+        if (mine.name, mine.api, mine.base_url) != (theirs.name, theirs.api, theirs.base_url):
+            return False  # another vendor's key is none of this one's business
+        start.secrets.extend(now.secrets)
+        return endpoint.use_key(now.api_key)
 
     def open_session(approve: Approve, queued: Queued) -> SessionPort:
-        conversation = Conversation(start.messages)
+        conversation = Conversation(start.messages, is_interrupted=start.is_interrupted)
         agent = Agent(
             traced,
             registry,
@@ -188,7 +213,7 @@ def warm(start: Start, *, watched: bool) -> Opener:
             queued=queued,
             new_key=new_key,
         )
-        log = DebugLog(settings.debug_log, settings.secrets) if settings.debug_log else None
+        log = DebugLog(settings.debug_log, start.secrets) if settings.debug_log else None
         return Session(
             agent,
             traced,
@@ -251,6 +276,12 @@ def serve_lab(port: int, faults: Sequence[str], *, strict: bool, deepseek: bool)
     asyncio.run(serve(port, faults, say, files=Path.cwd(), strict=strict, deepseek=deepseek))
 
 
+def _answers() -> NewText:
+    from mini_agent.ui.answer import MarkdownText  # noqa: PLC0415  a part of the warm-up: it loads the renderer
+
+    return MarkdownText
+
+
 class WarmUp:
     """`warm` in one thread, started when the prompt is up."""
 
@@ -258,6 +289,13 @@ class WarmUp:
         self._start = start
         self._opener: Future[Opener] = Future()
         self._started = False
+        self._new_text: NewText | None = None
+
+    def new_text(self, width: int, height: int) -> AnswerText:
+        """What an answer is shown by; there once a session was opened."""
+        if self._new_text is None:
+            raise RuntimeError("an answer before there was a session")
+        return self._new_text(width, height)
 
     def start(self) -> None:
         """Starts it, once."""
@@ -269,7 +307,9 @@ class WarmUp:
     def _run(self) -> None:
         self._opener.set_running_or_notify_cancel()  # so that whoever leaves meanwhile can't cancel it
         try:
-            self._opener.set_result(warm(self._start, watched=True))
+            opener = warm(self._start, watched=True)
+            self._new_text = _answers()
+            self._opener.set_result(opener)
         except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for
             self._opener.set_exception(error)
 

@@ -128,7 +128,7 @@ def mini_agent(
     notices = app.facts(start).notices
     if settings.is_demo and not {"model", "profile"} & settings.origins.keys():
         notices += ("no key is set: the demo model answers (--model demo says that it may)",)
-    can_go_on = start.resumed is not None and start.resumed.is_open
+    can_go_on = start.resumed is not None and start.resumed.is_waiting
     raise typer.Exit(
         headless.answer(app.warm(start, watched=False), ask, output_format, notices, can_go_on=can_go_on)
     )
@@ -172,7 +172,13 @@ def _workspace(cwd: Path | None) -> Path:
 def _chat(start: app.Start, prompt: str | None) -> int:
     warm_up = app.WarmUp(start)
     return asyncio.run(
-        repl.repl(app.facts(start), warm_up.open_session, first_prompt=prompt, on_ready=warm_up.start)
+        repl.repl(
+            app.facts(start),
+            warm_up.open_session,
+            warm_up.new_text,
+            first_prompt=prompt,
+            on_ready=warm_up.start,
+        )
     )
 
 

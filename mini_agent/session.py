@@ -114,6 +114,10 @@ class Session:
         """Has the conversation summed up, as a turn of its own."""
         return self._told_of(self._agent.compact)
 
+    def shell(self, command: str) -> AsyncGenerator[AgentEvent, None]:
+        """Runs a command of the user's own, as a turn of its own."""
+        return self._told_of(lambda: self._agent.shell(command))
+
     def cancel(self) -> None:
         """Ends the turn at once."""
         self._agent.cancel()

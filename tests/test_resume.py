@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -156,3 +157,62 @@ def test_keys_are_not_in_the_journal_even_where_the_user_or_the_server_says_them
     assert "your key is [redacted]" in text
     if sys.platform != "win32":
         assert journal.stat().st_mode & 0o077 == 0
+
+
+def half_said():
+    """An answer that stops half-way and goes on saying nothing."""
+    return event_stream(b'data: {"choices":[{"index":0,"delta":{"content":"Half an"}}]}\n\n', Hold())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
+def test_an_answer_that_broke_off_is_kept_and_goes_on(tmp_path, how):
+    with LabThread([half_said(), say("answer")]) as lab:
+        endpoint = {"MINI_AGENT_MODEL": "m", "MINI_AGENT_BASE_URL": lab.base_url}
+        with subprocess.Popen(
+            [*CONSOLE_SCRIPT, "-p", "first", "--output-format", "stream-json"],
+            cwd=tmp_path,
+            env={**os.environ, **QUICK, **endpoint},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as first:
+            while b'"Half an"' not in first.stdout.readline():
+                pass
+            until = time.monotonic() + 30
+            while "Half an" not in "".join(path.read_text("utf-8") for path in journals()):
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            first.send_signal(getattr(signal, how))
+        again = against(lab, "-c", "-p", "", cwd=tmp_path)
+        assert (again.returncode, again.stdout) == (0, "answer\n")
+        assert asked(lab)[:2] == [("user", "first"), ("assistant", "Half an")]
+        assert "Go on" in asked(lab)[2][1]
+
+
+def unauthorised():
+    return error(401, {"error": {"message": "wrong key", "code": "invalid_api_key"}})
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ("MINI_AGENT_API_KEY=sesame-two-234567\n", ["Bearer sesame-one-123456", "Bearer sesame-two-234567"]),
+        ("DEEPSEEK_API_KEY=other-vendor-345678\n", ["Bearer sesame-one-123456"]),
+    ],
+    ids=["another key", "another vendor's"],
+)
+def test_a_refused_key_is_read_again_but_only_this_endpoints_own(tmp_path, monkeypatch, later, expected):
+    home = Path(os.environ["MINI_AGENT_HOME"])
+    monkeypatch.delenv("MINI_AGENT_API_KEY", raising=False)
+
+    def script(request):
+        (home / ".env").write_text(later, encoding="utf-8")
+        return unauthorised() if len(lab.requests) == 1 else say("in")
+
+    (home / ".env").write_text("MINI_AGENT_API_KEY=sesame-one-123456\n", encoding="utf-8")
+    with LabThread(script) as lab:
+        result = against(lab, "-p", "open", cwd=tmp_path)
+        assert [request.headers["authorization"] for request in lab.requests] == expected
+    assert result.returncode == (0 if len(expected) == 2 else 1)
+    assert "sesame" not in journals()[0].read_text(encoding="utf-8")

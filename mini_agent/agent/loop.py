@@ -43,6 +43,12 @@ _NO_ANSWER: dict[StopReason, tuple[ErrorKind, str]] = {
 """Ends that are not an answer, whatever text came with them; but for max_tokens and pause, where only no text is none."""
 
 
+MOST_CUTS = 4
+"""Responses running whose calls were cut; one that does not get smaller after three words about it will not."""
+
+GO_ON = "You were interrupted. Go on from where your answer broke off."
+"""Providers take no history that ends with the assistant's word, so somebody has to say it."""
+
 SHELL = "run_bash"
 """The tool that runs a command of the user's own."""
 
@@ -105,8 +111,11 @@ class Agent:
     async def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
         """One turn; its last event is `TurnFinished`. Closing it early tears the turn down without further events.
 
-        prompt: None goes on from where a turn failed, with the history as it is.
+        prompt: None goes on from where a turn failed, with the history as it is; where an answer broke off, the model is
+        asked to go on.
         """
+        if prompt is None and self._conversation.is_interrupted:
+            prompt = GO_ON
         prompt = None if prompt is None else join_surrogates(prompt)
         async with aclosing(self._run(lambda: self._turn(prompt))) as events:
             async for event in events:
@@ -204,6 +213,7 @@ class Agent:
         if prompt is not None:
             self._conversation.add_user(prompt)
         self._calls.begin_turn()
+        cuts = 0
         for step in range(self._settings.max_steps):
             if self._cancelled:  # a tool may have swallowed it
                 return "cancelled"
@@ -218,8 +228,14 @@ class Agent:
                 await self._remark(response)
                 return "denied" if self._calls.denied else "done"
             if response.stop_reason == "max_tokens":
+                cuts += 1
                 await self._calls.refuse(response.tool_calls, CUT)
+                if cuts >= MOST_CUTS:
+                    await self._notice(f"stopped: cut at max_tokens {cuts} times running; raise --max-tokens")
+                    return "repetition"
+                await self._notice("the output was cut at max_tokens: none of its calls was run")
             else:
+                cuts = 0
                 await self._calls.run(response.tool_calls, stopped=lambda: self._cancelled)
             if self._calls.repeating:
                 await self._notice("stopped: the model makes the same calls over and over")

@@ -97,19 +97,27 @@ def _answer(result: ToolResult | None, call_id: str) -> ToolResult:
 
 
 class Conversation:
-    """The messages of one conversation, and the only place that adds to them. Text enters it encodable."""
+    """The messages of one conversation, and the only place that adds to them. Text enters it encodable.
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
+    is_interrupted: whether the last message is what an interrupted answer had said.
+    """
+
+    def __init__(self, messages: Iterable[Message] = (), *, is_interrupted: bool = False) -> None:
         self._messages = repair(list(messages))
+        self._is_interrupted = is_interrupted
 
     @property
     def messages(self) -> tuple[Message, ...]:
         return tuple(self._messages)
 
     @property
+    def is_interrupted(self) -> bool:
+        return self._is_interrupted and bool(self._messages) and self._messages[-1].role == "assistant"
+
+    @property
     def is_waiting(self) -> bool:
-        """Whether the last word is the user's or a tool's, so that an answer can be asked for without another message."""
-        return bool(self._messages) and self._messages[-1].role != "assistant"
+        """Whether an answer is missing or broke off, so that it can go on without another message of the user."""
+        return bool(self._messages) and (self._messages[-1].role != "assistant" or self.is_interrupted)
 
     def sendable(self) -> tuple[Message, ...]:
         """What a request carries: the messages, repaired."""
@@ -124,12 +132,14 @@ class Conversation:
         self._messages.append(Message("user", (Text(join_surrogates(text)),)))
 
     def add_response(self, response: Response) -> None:
+        self._is_interrupted = False
         self._messages.append(response.message)
 
     def add_partial(self, text: str) -> None:
         """What an interrupted answer had said: its text, without its unfinished calls."""
         if text.strip():
             self._messages.append(Message("assistant", (Text(join_surrogates(text)),)))
+            self._is_interrupted = True
 
     def add_result(self, result: ToolResult) -> None:
         """The result of one call of the last response. It enters as soon as it is there, so that no cancel loses it."""

@@ -170,7 +170,7 @@ def decide(error: ModelError, spent: Spent, policy: RetryPolicy, rng: random.Ran
 
 def _resampled(spent: Spent, policy: RetryPolicy, rng: random.Random) -> Decision:
     if spent.resamples >= policy.doom:
-        return GiveUp(f"retry.doom allows {policy.doom}")
+        return GiveUp()
     return Resample(rng.random() * RESAMPLE_S, _within(policy.doom, spent.resamples, spent))
 
 

@@ -1,1 +1,1 @@
-"""What is kept of what happened: so far the debug log."""
+"""What is kept of what happened: a journal for each session, and the debug log."""

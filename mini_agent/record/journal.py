@@ -42,9 +42,9 @@ class Journal:
     """The writer of one journal; it belongs to one thread, but for `sync`.
 
     The file and its folders are made with the first record, `header` before it: a session in which nothing was said leaves
-    nothing. secrets: what must not be in it, whoever said it. later: None where pieces of text may wait for the next other
-    event. problem: why something could not be written, None while all is well; a journal that can't be written ends nothing
-    else, and what could not be written is tried again with the next record.
+    nothing. secrets: what must not be in it, whoever said it; more may be added to them. later: None where pieces of text
+    may wait for the next other event. problem: why something could not be written, None while all is well; a journal that
+    can't be written ends nothing else, and what could not be written is tried again with the next record.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Journal:
         self.path = path
         self.problem: str | None = None
         self._header = header
-        self._secrets = tuple(secrets)
+        self._secrets = secrets
         self._later = later
         self._timer: Timer | None = None
         self._joiner = Joiner(lambda text: begun_key(text, self._secrets))

@@ -40,7 +40,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     turns: how many there were; one that went on from where the last had failed is no other. prompt: of the last turn.
     text: of the last answer that had one. has_ended: whether the last turn has its end, and reason: which. is_waiting:
-    whether the history can be sent without another message, because its last one is the user's or a tool's.
+    whether an answer is missing or broke off. is_interrupted: whether the last message is what such a one had said.
     """
 
     turns: int = 0
@@ -49,6 +49,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     has_ended: bool = True
     reason: TurnReason | None = None
     is_waiting: bool = False
+    is_interrupted: bool = False
 
 
 def rebuild(records: Iterable[Record]) -> tuple[tuple[Message, ...], State]:
@@ -118,6 +119,7 @@ class _Rebuilder:
             has_ended=self._has_ended,
             reason=self._reason,
             is_waiting=self._conversation.is_waiting,
+            is_interrupted=self._conversation.is_interrupted,
         )
 
     def _begin_turn(self, prompt: str) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import random
 import re
+import stat
 from datetime import datetime
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def latest(state: Path, folder: Path) -> Path | None:
             found = path.stat()
         except OSError:
             continue  # gone meanwhile
-        if found.st_size:
+        if found.st_size and stat.S_ISREG(found.st_mode):
             last = max(last, (found.st_mtime_ns, str(path)))
     return Path(last[1]) if last[1] else None
 
@@ -75,6 +76,8 @@ def find(state: Path, folder: Path, wanted: str) -> Path:
         raise ConfigError(f"{_several(elsewhere, wanted)}; none of them is of this folder")
     header = _header(elsewhere[0])
     there = header.folder if header is not None else None
+    if there is not None and not Path(there).is_dir():
+        return elsewhere[0]  # its folder is gone, or has another name now: this may be it
     raise ConfigError(
         f"the session {elsewhere[0].stem} belongs to another folder: "
         + (f"go on with it there, by --cwd {there}" if there else "name that with --cwd")
@@ -90,16 +93,27 @@ def load(path: Path) -> Loaded:
     except OSError as error:
         raise ConfigError(f"the session {path.stem} can't be read: {error}") from None
     for header in reader.headers:
-        if header.format > FORMAT:
-            raise ConfigError(
-                f"the session {path.stem} was written by a newer mini-agent, {header.version}: use that one"
-            )
+        _require_known(header, path)
     return Loaded(
         messages=messages,
         state=state,
         header=next(iter(reader.headers), None),
         skipped=reader.broken,
     )
+
+
+def check_format(path: Path) -> None:
+    """Raises ConfigError where a newer program wrote the journal; to be asked before it is opened, which mends its end."""
+    header = _header(path)
+    if header is not None:
+        _require_known(header, path)
+
+
+def _require_known(header: Header, path: Path) -> None:
+    if header.format > FORMAT:
+        raise ConfigError(
+            f"the session {path.stem} was written by a newer mini-agent, {header.version}: use that one"
+        )
 
 
 def _group(state: Path, folder: Path) -> Path:

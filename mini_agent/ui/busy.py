@@ -12,6 +12,7 @@ from mini_agent.core.errors import MiniAgentError
 from mini_agent.core.permission import ApprovalRequest, Decision
 from mini_agent.core.profile import Price
 from mini_agent.ui import approval
+from mini_agent.ui.flow import NewText
 from mini_agent.ui.keys import Keys, Typed
 from mini_agent.ui.live import Live, Stray
 from mini_agent.ui.view import View
@@ -44,7 +45,8 @@ class Turn:
 class Busy:
     """Gives screen and keys to one thing at a time.
 
-    cancelled: told of Ctrl+C and Esc. lost: the terminal is gone. clock: seconds, any origin.
+    new_text: what an answer is shown by. cancelled: told of Ctrl+C and Esc. lost: the terminal is gone. clock: seconds, any
+    origin.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Busy:
         source: Input,
         typed: Typed,
         *,
+        new_text: NewText,
         streamed: bool,
         cancelled: Callable[[], None],
         lost: Callable[[], None],
@@ -61,6 +64,7 @@ class Busy:
         self._live = live
         self._input = source
         self._typed = typed
+        self._new_text = new_text
         self._streamed = streamed
         self._cancelled = cancelled
         self._lost = lost
@@ -90,12 +94,21 @@ class Busy:
             nonlocal given
             given = await turn.unless_stopped(work)
 
-        await self.show(wait)
+        await self.show(wait, doing="waiting")
         return given
 
-    async def show(self, play: Callable[[Turn], Awaitable[None]], price: Price | None = None) -> View:
+    async def show(
+        self, play: Callable[[Turn], Awaitable[None]], price: Price | None = None, doing: str = "starting"
+    ) -> View:
         """Gives the screen and the keys to `play`; afterwards they are the prompt's again. What it raises is shown."""
-        view = View(self._live, streamed=self._streamed, clock=self._clock, price=price)
+        view = View(
+            self._live,
+            new_text=self._new_text,
+            streamed=self._streamed,
+            clock=self._clock,
+            price=price,
+            doing=doing,
+        )
         keys = Keys(
             self._input,
             self._typed,

@@ -176,6 +176,7 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 KEYS_HELP = """\
+!COMMAND runs a command of your own; the model is told of it with the next message.
 Enter sends; Alt+Enter or Ctrl+J begins a new line; Up and Down go through what was sent.
 While it works, Enter queues a message for the next step, and Up takes it back.
 Ctrl+C or Esc stops the answer, a wait or a tool. Ctrl+C clears the line, twice on an empty one leaves."""

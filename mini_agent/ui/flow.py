@@ -6,7 +6,8 @@ All of it is pure: pieces in, rows out. A new attempt gets a new `AttemptShown`,
 import json
 import math
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from mini_agent.core.errors import ErrorInfo
 from mini_agent.core.estimates import CHARACTERS_PER_TOKEN
@@ -29,8 +30,24 @@ from mini_agent.ui.text import (
 THOUGHT_ROWS = 6
 OUTPUT_ROWS = 4
 ERROR_ROWS = 3
+AROUND = 6
+"""Rows of the screen that are not the answer's: the status, what is typed, and the line it began on."""
 SLOW_S = 2.0
 """Without anything new for so long, the status says so."""
+
+
+class AnswerText(Protocol):
+    """A stream of text as rows: those that are final come out once, the rest can be looked at."""
+
+    def feed(self, piece: str, width: int) -> list[str]: ...
+
+    def tail(self, width: int, limit: int) -> list[str]: ...
+
+    def close(self, width: int) -> list[str]: ...
+
+
+NewText = Callable[[int, int], AnswerText]
+"""Begins an answer on a screen of that width and height."""
 
 
 class Flow:
@@ -55,11 +72,11 @@ class Flow:
         full, self._rest = wrap_open(expand_tabs(last), width)
         return self._trimmed(rows + full)
 
-    def tail(self, width: int) -> list[str]:
+    def tail(self, width: int, limit: int = OUTPUT_ROWS) -> list[str]:
         """The unfinished row; more of them where the screen has become narrower since the last piece."""
         if not self._rest.strip(" "):
             return []
-        return [""] * (self._blank * self._begun) + wrap(self._rest, width)
+        return ([""] * (self._blank * self._begun) + wrap(self._rest, width))[-limit:]
 
     def close(self, width: int) -> list[str]:
         """The tail, now finished."""
@@ -148,11 +165,12 @@ class ToolShown:
 class AttemptShown:
     """What is known and shown of one attempt. `mark`: where its rows begin; `block`: what stood above them."""
 
-    def __init__(self, mark: Mark, block: str, now: float) -> None:
+    def __init__(self, mark: Mark, block: str, text: AnswerText, now: float) -> None:
         self.mark = mark
         self.block = block
         self.began = now
-        self.text = Flow()
+        self.text = text
+        self.has_text = False  # since the last thought or tool
         self.thought: Thought | None = None
         self.thoughts: list[str] = []  # those that are over, whole
         self.calls: dict[int, CallShown] = {}

@@ -1,5 +1,5 @@
 """stream-json: the event stream projected to one JSON object a line (the format is in the documentation,
-docs/output.md).
+docs/headless.md).
 """
 
 from typing import Any, BinaryIO

@@ -15,7 +15,8 @@ from mini_agent.core.status import Status
 class Resumed(msgspec.Struct, frozen=True):
     """What a session that goes on brings with it.
 
-    prompt, answer: of the last turn, "" where it has none. is_open: whether that turn can go on from where it stopped.
+    prompt, answer: of the last turn, "" where it has none. is_waiting: whether the answer is missing or broke off.
+    is_interrupted: whether that was in the middle of it. is_open: whether Enter goes on with it: the user did not stop it.
     """
 
     id: str
@@ -23,6 +24,8 @@ class Resumed(msgspec.Struct, frozen=True):
     prompt: str
     answer: str
     is_open: bool
+    is_waiting: bool = False
+    is_interrupted: bool = False
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -61,6 +64,10 @@ class SessionPort(Protocol):
 
     def compact(self) -> AsyncGenerator[AgentEvent, None]:
         """Has the conversation summed up, as a turn of its own."""
+        ...
+
+    def shell(self, command: str) -> AsyncGenerator[AgentEvent, None]:
+        """Runs a command of the user's own, as a turn of its own; the model learns of it with the next request."""
         ...
 
     def cancel(self) -> None:

@@ -1,23 +1,33 @@
 """The line on which the user types, between turns: prompt_toolkit's prompt with our keys."""
 
 import asyncio
+import re
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application, create_app_session
+from prompt_toolkit.completion import Completer
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import has_focus
-from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.filters import Condition, has_focus, is_done
+from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from mini_agent.ui.text import neutralise
+from mini_agent.ui.recall import FolderHistory
+from mini_agent.ui.text import fit, neutralise
+
+MENU_ROWS = 6
+"""Rows for what is offered; there are none while nothing is."""
+
+_OFFERED = re.compile(r"^/[\w-]*$|(?:^|\s)@(?:\"[^\"]*|\S*)$")
 
 _LEAVE_HINT = "Ctrl+C again, or Ctrl+D, leaves"
 
@@ -28,18 +38,28 @@ CALM_S = 0.5
 class Prompt:
     """Asks for one message after another; remembers them.
 
-    moving: whether the terminal understands cursor movements. rendered: called after each paint.
+    moving: whether the terminal understands cursor movements. rendered: called after each paint. bottom: the line under
+    the prompt. history: the file of what was sent from this folder before, None for none. completer: what Tab offers, and
+    a word that begins with `/` or `@` without it.
     """
 
     def __init__(
-        self, source: Input, *, moving: bool, clock: Callable[[], float], rendered: Callable[[], None]
+        self,
+        source: Input,
+        *,
+        moving: bool,
+        clock: Callable[[], float],
+        rendered: Callable[[], None],
+        bottom: Callable[[], str] = str,
+        history: Path | None = None,
+        completer: Completer | None = None,
     ) -> None:
         self._clock = clock
         self._rendered = rendered
         self._moving = moving
         self._armed = False  # the next Ctrl+C on the empty line leaves
         self._calm_until = float("-inf")
-        self._history = InMemoryHistory()
+        self._history: History = InMemoryHistory() if history is None else FolderHistory(history)
         # For a dumb terminal prompt_toolkit has a prompt of its own, which it takes where it is given no output.
         with create_app_session(output=None if moving else PlainTextOutput(sys.stdout)):
             self._session: PromptSession[str] = PromptSession(
@@ -51,16 +71,42 @@ class Prompt:
                 placeholder=lambda: [("class:placeholder", _LEAVE_HINT if self._armed else "")],
                 history=self._history,
                 key_bindings=self._bindings(),
-                complete_while_typing=False,
-                reserve_space_for_menu=0,
+                completer=completer if moving else None,
+                complete_while_typing=Condition(self._is_completable),
+                reserve_space_for_menu=MENU_ROWS,
                 enable_suspend=True,
+                enable_open_in_editor=True,
             )
+        if moving:
+            self._add_bottom(bottom)
         if hasattr(signal, "SIGWINCH"):
             self._session.app.terminal_size_polling_interval = (
                 None  # the signal tells, nothing needs to wake up
             )
         self._session.default_buffer.on_text_changed += self._disarm
         self._session.app.after_render += self._after_render
+
+    def _add_bottom(self, bottom: Callable[[], str]) -> None:
+        """A line under the prompt. Not prompt_toolkit's own, which asks the terminal where the cursor is: the answer may
+        come late, and would be read as typed.
+        """
+        line = Window(
+            FormattedTextControl(lambda: [("class:bottom", fit(bottom(), self._columns() - 1))]),
+            height=1,
+            dont_extend_height=True,
+        )
+        application = self._session.app
+        inner = application.layout.container
+        shown = ConditionalContainer(line, ~is_done & Condition(lambda: bool(bottom())))
+        application.layout = Layout(HSplit([inner, shown]), focused_element=self._session.default_buffer)
+
+    def _columns(self) -> int:
+        return self._session.app.output.get_size().columns
+
+    def _is_completable(self) -> bool:
+        """Whether the word under the cursor is offered something without Tab."""
+        before = self._session.default_buffer.document.text_before_cursor
+        return _OFFERED.search(before) is not None
 
     async def ask(self, default: str = "", *, cancelled: bool = False) -> str:
         """The next message; `default` is what the line holds at first. Raises EOFError where the user leaves.
@@ -111,7 +157,11 @@ class Prompt:
 
         @bindings.add("enter", filter=typing)
         def send(event: KeyPressEvent) -> None:
-            event.current_buffer.validate_and_handle()
+            buffer = event.current_buffer
+            if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+                buffer.complete_state = None  # what was chosen stays; the next Enter sends it
+            else:
+                buffer.validate_and_handle()
 
         @bindings.add("escape", "enter", filter=typing)
         @bindings.add("c-j", filter=typing)

@@ -5,6 +5,7 @@ from mini_agent.core.events import (
     ApprovalAsked,
     ApprovalGiven,
     AttemptEnded,
+    Failed,
     FirstToken,
     StreamStarted,
     ToolFinished,
@@ -33,7 +34,7 @@ class Receipt:
         self._began: float | None = None
         self._first: float | None = None
         self._ended: float | None = None
-        self._requests: set[str] = set()
+        self._asked_once = self._answered_once = False
         self._asked: float | None = None
         self._asking_s = 0.0
         self._tools: dict[str, float] = {}
@@ -52,11 +53,13 @@ class Receipt:
             case TurnStarted():
                 self._began = event.t
             case StreamStarted():
-                self._requests.add(event.request_id)
-                if len(self._requests) == 1:
+                self._asked_once = True
+                if not self._answered_once:
                     self._first = None  # an attempt before it has said nothing that counts
-            case FirstToken() if len(self._requests) == 1 and self._first is None:
+            case FirstToken() if self._first is None:
                 self._first = event.t - self._asking_s
+            case Failed() if not self._answered_once:
+                self._first = None
             case AttemptEnded():
                 self._attempt(event)
             case ApprovalAsked():
@@ -90,6 +93,7 @@ class Receipt:
             if spent is not None:
                 self._cost = (self._cost or 0.0) + spent
             self._usage += event.usage
+            self._answered_once = True
             if event.first_token_s is not None:
                 streaming_s = event.total_s - event.first_token_s
                 # An answer that came in one piece was made in the time before it.
@@ -99,7 +103,7 @@ class Receipt:
 
     def line(self) -> str:
         """The receipt; "" where nothing was asked."""
-        if not self._requests or self._began is None or self._ended is None:
+        if not self._asked_once or self._began is None or self._ended is None:
             return ""
         about = "~" if self._estimated else ""
         usage = self._usage
@@ -107,7 +111,7 @@ class Receipt:
         if self._first is not None:
             parts.append(f"first token {_seconds(self._first - self._began)}")
         parts.append(f"total {_seconds(self._ended - self._began - self._asking_s)}")
-        if self._timed_tokens and self._streaming_s > 0:
+        if self._timed_tokens and self._timed_tokens >= self._streaming_s > 0:
             parts.append(f"{about}{self._timed_tokens / self._streaming_s:.0f} tok/s")
         if usage.input_tokens is not None:
             cached = f" ({usage.cached_tokens} cached)" if usage.cached_tokens else ""

@@ -1,6 +1,6 @@
 """What to write to a terminal so that a few rows stay under its scrollback. Pure: rows in, characters out.
 
-A row is text without control characters but styles (`text.paint`), narrower than the screen; but a committed one may be wider:
+A row is text without control characters but styles (`text.paint`), narrower than the screen. A committed one may be wider:
 the terminal breaks it, so that it is copied as one line, and it counts as the rows that it then takes.
 """
 

@@ -18,7 +18,7 @@ from prompt_toolkit.input import Input
 from mini_agent.core.events import AgentEvent, TurnReason
 from mini_agent.ui.busy import Busy, Turn
 from mini_agent.ui.commands import COMMANDS, find, unknown
-from mini_agent.ui.flow import user_rows
+from mini_agent.ui.flow import NewText, user_rows
 from mini_agent.ui.keys import Typed, keep_early, open_input
 from mini_agent.ui.live import Live, can_move
 from mini_agent.ui.ports import Facts, OpenSession, Resumed, SessionPort
@@ -39,6 +39,7 @@ _GO_ON: tuple[TurnReason | None, ...] = ("failed", "max_steps", "repetition")
 async def repl(
     facts: Facts,
     open_session: OpenSession,
+    new_text: NewText,
     *,
     first_prompt: str | None = None,
     on_ready: Callable[[], None] | None = None,
@@ -49,10 +50,10 @@ async def repl(
     """Talks with the user until they leave; returns the exit code.
 
     on_ready: called once, when the first prompt is on the screen. The session is opened after that, and awaited when
-    the first message is sent. source: the keyboard, else the terminal's.
+    the first message is sent; new_text is called no earlier. source: the keyboard, else the terminal's.
     """
     return await _Repl(
-        facts, open_session, first_prompt, on_ready, source or open_input(), environ, clock
+        facts, open_session, new_text, first_prompt, on_ready, source or open_input(), environ, clock
     ).run()
 
 
@@ -63,6 +64,7 @@ class _Repl:
         self,
         facts: Facts,
         open_session: OpenSession,
+        new_text: NewText,
         first_prompt: str | None,
         on_ready: Callable[[], None] | None,
         source: Input,
@@ -91,6 +93,7 @@ class _Repl:
             self._live,
             source,
             self._typed,
+            new_text=new_text,
             streamed=facts.stream,
             cancelled=self._cancelled,
             lost=self._lost,
@@ -165,6 +168,8 @@ class _Repl:
         rows = wrap(neutralise(resumed.answer.strip()), width) if resumed.answer.strip() else []
         left_out = [f"… {len(rows) - RECALLED_ROWS} rows more"] if len(rows) > RECALLED_ROWS else []
         self._live.commit([paint(row, "dim") for row in (*left_out, *rows[-RECALLED_ROWS:])])
+        if resumed.is_interrupted:
+            self._say_styled("✗ interrupted", "yellow")
         self._invite()
         self._live.commit([""])
 
@@ -190,6 +195,8 @@ class _Repl:
             text = await self._prompt.ask(self._typed.take_all(), cancelled=cancelled)
         if command := find(text):
             await self._command(*command)
+        elif text.startswith("!") and (own := text[1:].strip()):
+            await self._play(lambda session: session.shell(own))
         elif text.strip():
             await self._run_turn(text)
         elif self._can_go_on:
@@ -203,7 +210,7 @@ class _Repl:
 
     async def retry(self) -> None:
         """Goes on with the turn that stopped before its answer."""
-        session = self._opened()
+        session = None if self._can_go_on else await self.session()
         if self._can_go_on or (session is not None and session.is_waiting):
             await self._run_turn(None)
         else:
@@ -254,7 +261,7 @@ class _Repl:
 
     def _queued(self) -> list[str]:
         """What was finished meanwhile, up to the first command: that is for us, and what follows it comes after it."""
-        texts = self._typed.take_messages(lambda line: find(line) is not None)
+        texts = self._typed.take_messages(lambda line: line.startswith("!") or find(line) is not None)
         for text in texts:
             self._prompt.remember(text)
         return texts

@@ -37,9 +37,12 @@ from mini_agent.core.events import (
 from mini_agent.core.profile import Price
 from mini_agent.ui.approval import diff_rows
 from mini_agent.ui.flow import (
+    AROUND,
     THOUGHT_ROWS,
+    AnswerText,
     AttemptShown,
     CallShown,
+    NewText,
     Thought,
     ToolShown,
     Waiting,
@@ -77,14 +80,22 @@ class Screen(Protocol):
 class View:
     """One turn on the screen.
 
-    streamed: whether answers come in pieces. clock: seconds, any origin. price: of the model, where it is known. reasoning:
-    what the model thought in this turn.
+    new_text: what an answer's text is shown by. streamed: whether answers come in pieces. clock: seconds, any origin.
+    price: of the model, where it is known. reasoning: what the model thought in this turn.
     """
 
     def __init__(
-        self, screen: Screen, *, streamed: bool, clock: Callable[[], float], price: Price | None = None
+        self,
+        screen: Screen,
+        *,
+        new_text: NewText,
+        streamed: bool,
+        clock: Callable[[], float],
+        price: Price | None = None,
+        doing: str = "starting",
     ) -> None:
         self._screen = screen
+        self._new_text = new_text
         self._streamed = streamed
         self._clock = clock
         self._receipt = Receipt(price)
@@ -96,7 +107,7 @@ class View:
         self._question = ""
         self._block = ""  # the kind of the last committed rows
         self._last_call = ""  # the call the last committed row belongs to
-        self._doing = "starting"
+        self._doing = doing
         self._since = clock()
         self._status = self._status_kind = ""
         self._status_at = 0.0
@@ -121,6 +132,7 @@ class View:
             case BackendToolStarted() | BackendToolCompleted():
                 self._backend_tool(event, now)
             case Retrying():
+                self._void_attempt()
                 self._waiting = Waiting(event, now)
                 if not self._screen.moving:
                     self._keep([self._waiting.row(now)])
@@ -139,11 +151,10 @@ class View:
             case ApprovalGiven():
                 self._do("working")
             case UserMessage():
-                self._commit("user", user_rows(event.text, self._screen.width))
+                if event.queued:  # else it tells the model of what is on the screen already
+                    self._commit("user", user_rows(event.text, self._screen.width))
             case ImagesStripped():
                 self._notice("warning", f"{event.count} images left out: {event.reason}")
-            case DoomLoopSignal():
-                self._notice("warning", f"the model repeats itself: {', '.join(event.labels)}")
             case Compacted():
                 self._notice("info", f"compacted: {event.tokens_before} to {event.tokens_after} tokens")
             case Notice():
@@ -153,8 +164,8 @@ class View:
                 self._failed(event.error, now)
             case TurnFinished():
                 self._finished(event, now)
-            case FirstToken() | ResponseStarted() | ReasoningCompleted() | AttemptEnded():
-                pass  # the pieces themselves and the receipt tell
+            case FirstToken() | ResponseStarted() | ReasoningCompleted() | AttemptEnded() | DoomLoopSignal():
+                pass  # the pieces themselves, the retry and the receipt tell
             case _:
                 assert_never(event)
         self._screen.changed()
@@ -166,7 +177,7 @@ class View:
         if attempt := self._attempt:
             # Where the screen has become narrower, the tail has full rows now.
             self._commit_answer(attempt, attempt.text.feed("", width))
-            tail = attempt.text.tail(width)
+            tail = attempt.text.tail(width, max(1, self._screen.height - AROUND))
             rows += [""] * (bool(tail) and self._block not in ("", "answer")) + tail
             if attempt.thought:
                 rows += attempt.thought.rows(width, min(THOUGHT_ROWS, max(1, self._screen.height // 3)))
@@ -225,7 +236,10 @@ class View:
         """A new attempt: nothing of the one before it is left but what is true all the same."""
         self._void_attempt()
         self._end_wait(now, made=True)
-        self._attempt = AttemptShown(self._screen.mark(), self._block, now)
+        self._attempt = AttemptShown(self._screen.mark(), self._block, self._text(), now)
+
+    def _text(self) -> AnswerText:
+        return self._new_text(self._screen.width, self._screen.height)
 
     def _void_attempt(self) -> None:
         """Takes an attempt that gave no answer off the screen, or closes it off with a line that says so."""
@@ -254,11 +268,19 @@ class View:
         attempt.came(event.text, now)
         if event.channel == "reasoning":
             if attempt.thought is None:
+                self._end_text(attempt)
                 attempt.thought = Thought(now)
             attempt.thought.feed(event.text, self._screen.width)
         else:
             self._end_thought(attempt, now)
+            attempt.has_text = True
             self._commit_answer(attempt, attempt.text.feed(event.text, self._screen.width))
+
+    def _end_text(self, attempt: AttemptShown) -> None:
+        """Something else comes: what was said before it stands above it."""
+        if attempt.has_text:
+            self._commit_answer(attempt, attempt.text.close(self._screen.width))
+            attempt.text, attempt.has_text = self._text(), False
 
     def _end_thought(self, attempt: AttemptShown, now: float) -> None:
         if attempt.thought:
@@ -281,6 +303,7 @@ class View:
             return
         attempt.came("", now)
         self._end_thought(attempt, now)
+        self._end_text(attempt)
         if isinstance(event, BackendToolStarted):
             row = f"● {one_line(event.name)} (run by the provider)"
         else:

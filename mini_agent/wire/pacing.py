@@ -1,4 +1,4 @@
-"""Reads of a socket, paced to the frames of a screen (architecture.md, "Ways of building").
+"""Reads of a socket, paced to the frames of a screen.
 
 Once content has flowed for a quarter of a second, the next read waits until one frame has passed since the last, so
 that one wake-up takes many pieces. What comes meanwhile waits in the kernel, where it costs nothing. Headers and
@@ -16,7 +16,7 @@ FLOWS_AFTER_S = 0.25
 
 
 class PacedBackend(httpcore.AsyncNetworkBackend):
-    """A network back end whose connections are read once a frame."""
+    """A network back end whose connections are read once a frame. frame_s: its length, 0 for as they come."""
 
     def __init__(self, inner: httpcore.AsyncNetworkBackend, frame_s: float) -> None:
         self._inner = inner
@@ -75,7 +75,12 @@ class PacedStream(httpcore.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.AsyncNetworkStream:
-        return PacedStream(await self._inner.start_tls(ssl_context, server_hostname, timeout), self._frame_s)
+        try:
+            stream = await self._inner.start_tls(ssl_context, server_hostname, timeout)
+        except asyncio.CancelledError:
+            await self._inner.aclose()  # httpcore closes it only after an error
+            raise
+        return PacedStream(stream, self._frame_s)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)

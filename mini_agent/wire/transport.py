@@ -113,8 +113,7 @@ class Transport:
                 f"the proxy settings can't be used: {redact(str(error))}"
                 " (look at HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY)"
             ) from error
-        if self._pace_s is not None:
-            _pace(client, self._pace_s)
+        _pace(client, self._pace_s or 0.0)
         return client
 
 

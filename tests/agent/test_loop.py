@@ -9,7 +9,7 @@ import pytest
 from scripted_model import Hang, ScriptedModel
 
 from mini_agent.agent.calls import CUT
-from mini_agent.agent.loop import Agent, TurnSettings
+from mini_agent.agent.loop import GO_ON, MOST_CUTS, Agent, TurnSettings
 from mini_agent.agent.tools import Registry, Tool, ToolContext
 from mini_agent.core.errors import CutError, ToolError
 from mini_agent.core.events import (
@@ -562,3 +562,22 @@ async def test_u9_a_command_of_the_users_own_that_is_cancelled_leaves_nothing(be
                 one.agent.cancel()
     assert events[-1].reason == "cancelled"
     assert one.roles() == []
+
+
+async def test_a2_calls_that_are_cut_over_and_over_end_the_turn(bench):
+    one = bench(*[calls("a", stop="max_tokens")] * 9)
+    events = await one.turn()
+    assert events[-1].reason == "repetition"
+    assert len(one.model.requests) == MOST_CUTS
+    assert one.echo.ran == []
+    assert "raise --max-tokens" in of(events, Notice)[-1].text
+
+
+async def test_an_answer_that_broke_off_is_asked_to_go_on(bench):
+    one = bench(["half an", Hang], said(" answer"))
+    await one.turn_until(one.model.hanging, one.agent.cancel)
+    assert one.conversation.is_waiting
+    events = await one.turn(None)
+    assert events[0].prompt == GO_ON
+    assert [message.text for message in one.model.requests[1].messages] == ["go", "half an", GO_ON]
+    assert not one.conversation.is_waiting

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -13,7 +14,7 @@ from mini_agent.core.history import repair
 from mini_agent.core.messages import Text
 from mini_agent.record.journal import Journal
 from mini_agent.record.records import FORMAT, Header, Resumed
-from mini_agent.record.sessions import find, journal_path, latest, load, new_id
+from mini_agent.record.sessions import check_format, find, journal_path, latest, load, new_id
 
 
 @pytest.fixture
@@ -102,9 +103,11 @@ def test_find_says_what_is_ambiguous_or_unknown(state, folder):
 
 
 def test_find_knows_the_sessions_of_other_folders_and_names_the_folder(state, folder, tmp_path):
-    header = Header(**{**ABOUT, "folder": "/somewhere/else"})
-    made(state, tmp_path, "20261130-160512-a1b2c3", header=header)
-    with pytest.raises(ConfigError, match=r"20261130-160512-a1b2c3 .*--cwd /somewhere/else$"):
+    elsewhere = tmp_path / "else"
+    elsewhere.mkdir()
+    header = Header(**{**ABOUT, "folder": str(elsewhere)})
+    path = made(state, tmp_path, "20261130-160512-a1b2c3", header=header)
+    with pytest.raises(ConfigError, match=rf"20261130-160512-a1b2c3 .*--cwd {re.escape(str(elsewhere))}$"):
         find(state, folder, "2026")
     here = made(state, folder, "20261130-170000-000000")
     assert find(state, folder, "2026") == here  # this folder's first
@@ -113,6 +116,23 @@ def test_find_knows_the_sessions_of_other_folders_and_names_the_folder(state, fo
     made(state, tmp_path, "20261130-160513-000000")
     with pytest.raises(ConfigError, match="none of them is of this folder"):
         find(state, folder, "20261130-16")
+    elsewhere.rename(tmp_path / "renamed")
+    assert find(state, folder, "20261130-160512") == path  # its folder may be this one by now
+
+
+def test_a_folder_by_the_name_of_a_journal_is_none(state, folder):
+    path = made(state, folder, "20261130-160512-a1b2c3")
+    (path.parent / "20261130-170000-ffffff.jsonl").mkdir()
+    assert latest(state, folder) == path
+
+
+def test_a_newer_format_is_refused_before_the_journal_is_touched(state, folder):
+    path = made(state, folder, "20261130-160512-a1b2c3", header=Header(**{**ABOUT, "format": FORMAT + 1}))
+    path.write_bytes(path.read_bytes() + b'{"torn')
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="newer mini-agent"):
+        check_format(path)
+    assert path.read_bytes() == before
 
 
 def test_a_session_of_another_folder_is_found_also_without_a_header(state, folder, tmp_path):

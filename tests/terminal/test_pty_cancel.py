@@ -13,18 +13,17 @@ from pathlib import Path
 import pytest
 from chat import calls, outline, sent, text, whole
 from interruptions import (
+    COMMANDS,
+    COMPACTION,
     LONG,
     OPENING,
-    STATES,
+    SETTINGS,
     STREAMING,
     TOO_LONG,
-    FullQueue,
-    NoHandshake,
-    connect,
-    connecting_to,
     open_stage,
 )
 from terminal import CTRL_C, CTRL_D, ESC
+from unreachable import FullQueue, NoHandshake, connect, connecting_to
 
 from mini_agent.lab.server import LabServer, LabThread
 
@@ -80,28 +79,37 @@ def gone(pid):
     return False
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
-def test_f08_f09_f10_f11_in_every_state_it_stops_once_and_for_good(start, folder, state):
-    rounds = [CTRL_C, CTRL_C + CTRL_C, *([ESC] if state.name in BY_ESC_TOO else [])]
-    with open_stage(state, start, folder) as stage:
+def told(folder):
+    """The processes that commands have said they are."""
+    pids = folder / "pids"
+    return [int(pid) for pid in pids.read_text().split()] if pids.exists() else []
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_f08_f09_f10_f11_in_every_state_it_stops_once_and_for_good(start, folder, setting):
+    expected, stopped = list(setting.prepared), 0
+    with open_stage(setting, start, folder) as stage:
         terminal, lab = stage.terminal, stage.lab
-        for done, keys in enumerate(rounds, 1):
-            state.enter(stage)
-            stop(terminal, keys)
-            lab.until(lambda server: len(server.disconnects) == stage.held)
-            assert terminal.text.count("✗ interrupted") == done
-            assert children(terminal.pid) == []
-        said = [line for line in state.leaves if line.startswith("assistant: ")]
-        assert all(terminal.text.count(line.removeprefix("assistant: ")) == len(rounds) for line in said)
+        for state in setting.states:
+            for keys in (CTRL_C, CTRL_C + CTRL_C, *([ESC] if state.name in BY_ESC_TOO else [])):
+                said = [line.removeprefix("assistant: ") for line in state.leaves if "assistant: " in line]
+                before = [terminal.text.count(line) for line in said]
+                state.enter(stage)
+                stop(terminal, keys)
+                stopped += 1
+                expected += state.leaves
+                lab.until(lambda server: len(server.disconnects) == stage.held)
+                assert terminal.text.count("✗ interrupted") == stopped
+                assert [terminal.text.count(line) - 1 for line in said] == before
+                assert children(terminal.pid) == []
+                assert all(gone(pid) for pid in told(folder))
         asked = len(lab.requests)
         stage.ask("and now", FINE, seen="fine again")
         terminal.wait_for_prompt()
         assert len(lab.requests) == asked + 1
-        assert outline(lab.requests[-1]) == [*state.prepared, *state.leaves * len(rounds), "user: and now"]
+        assert outline(lab.requests[-1]) == [*expected, "user: and now"]
         assert lab.violations == []
         leave(terminal)
-    if (pids := folder / "pids").exists():
-        assert all(gone(int(pid)) for pid in pids.read_text().split())
     assert not (folder / "never.txt").exists()
 
 
@@ -143,7 +151,7 @@ def test_f10_while_the_other_side_says_no_word_of_tls(start, folder):
 def test_f10_while_the_session_opens(start, folder):
     with open_stage(OPENING, start, folder) as stage:
         for keys in (CTRL_C, ESC, CTRL_C + CTRL_C):
-            OPENING.enter(stage)
+            OPENING.states[0].enter(stage)
             stop(stage.terminal, keys, holding="opening")  # what never went out is the user's again
         (folder / "go").touch()
         stage.ask("opening", FINE, seen="fine again")
@@ -153,9 +161,8 @@ def test_f10_while_the_session_opens(start, folder):
 
 
 def test_an_interrupted_summary_changes_nothing_and_is_made_anew(start, folder):
-    (state,) = (each for each in STATES if each.name == "compaction")
-    with open_stage(state, start, folder) as stage:
-        state.enter(stage)
+    with open_stage(COMPACTION, start, folder) as stage:
+        COMPACTION.states[-1].enter(stage)
         stop(stage.terminal)
         assert "compacted:" not in stage.terminal.text
         stage.ask("again", TOO_LONG, whole(text("They talked at length.")), FINE, seen="fine again")
@@ -190,9 +197,8 @@ def test_the_demos_sleep_is_killed(start, folder):
 
 
 def test_f10_a_stopped_tool_says_nothing_more(start, folder):
-    (state,) = (each for each in STATES if each.name == "commands")
-    with open_stage(state, start, folder) as stage:
-        state.enter(stage)
+    with open_stage(COMMANDS, start, folder) as stage:
+        COMMANDS.states[0].enter(stage)
         stop(stage.terminal)
         shown = len(stage.terminal.output)
         stage.terminal.send("x")

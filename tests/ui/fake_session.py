@@ -260,6 +260,9 @@ class FakeSession:
     def clear(self) -> None:
         self.cleared += 1
 
+    def shell(self, command: str) -> AsyncGenerator[AgentEvent, None]:
+        return self.run(f"shell {command}")
+
     def compact(self) -> AsyncGenerator[AgentEvent, None]:
         return self.run("compact")
 
@@ -286,6 +289,7 @@ async def _open(approve: Approve, queued: Queued) -> FakeSession:
 
 if __name__ == "__main__":
     sys.path.pop(0)
+    from mini_agent.ui.answer import MarkdownText
     from mini_agent.ui.repl import repl
 
-    sys.exit(asyncio.run(repl(FACTS, _open, first_prompt=" ".join(sys.argv[1:]) or None)))
+    sys.exit(asyncio.run(repl(FACTS, _open, MarkdownText, first_prompt=" ".join(sys.argv[1:]) or None)))

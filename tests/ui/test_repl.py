@@ -16,6 +16,7 @@ import pytest
 from stage import Clock, Terminal
 
 from mini_agent.core.errors import ConfigError, ProtocolError
+from mini_agent.ui.answer import MarkdownText
 from mini_agent.ui.ports import Approve, Facts, Queued, Resumed
 from mini_agent.ui.repl import repl
 
@@ -180,7 +181,7 @@ async def desk(
         patch.setattr(sys, "stdin", pty.stdin)
         patch.setattr(sys, "stdout", pty.stdout)
         it.task = asyncio.ensure_future(
-            repl(facts, it.open, first_prompt=first_prompt, on_ready=it.on_ready, clock=clock)
+            repl(facts, it.open, MarkdownText, first_prompt=first_prompt, on_ready=it.on_ready, clock=clock)
         )
         try:
             yield it

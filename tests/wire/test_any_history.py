@@ -1,7 +1,6 @@
 """Any history, cut anywhere, repaired, to any shipped vendor in any family it speaks: what is sent breaks no rule."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import pytest

@@ -1,0 +1,31 @@
+"""An answer on its way to the screen: Markdown in pieces of any size, rows out.
+
+Loads the renderer and what it needs: for the warm-up, not for the start.
+"""
+
+from mini_agent.ui.flow import AROUND
+from mini_agent.ui.markdown import MarkdownSplitter
+from mini_agent.ui.render import Renderer
+
+KEPT_BACK = 20
+"""Rows of a paragraph that may still change, at most; they are painted again with each frame."""
+
+
+class MarkdownText:
+    """Implements `flow.AnswerText`. width, height: of the screen as the answer begins."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self._splitter = MarkdownSplitter(width=width, rows=min(KEPT_BACK, height - AROUND))
+        self._renderer = Renderer()
+
+    def feed(self, piece: str, width: int) -> list[str]:
+        """The rows that are final with `piece`."""
+        return self._renderer.feed(self._splitter.feed(piece), width)
+
+    def tail(self, width: int, limit: int) -> list[str]:
+        """The last `limit` rows of what may still change."""
+        return self._renderer.tail(self._splitter.peek(), width, limit)
+
+    def close(self, width: int) -> list[str]:
+        """The rest, now final."""
+        return self._renderer.feed(self._splitter.close(), width)
