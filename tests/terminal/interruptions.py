@@ -155,7 +155,7 @@ LOOPING = whole(*[text("Let me do it. " * 20)] * 15)
 
 
 def _doom_pause(stage: Stage) -> None:
-    stage.ask("doom pause", LOOPING, SILENT, seen="repeats itself: Let me do it")
+    stage.ask("doom pause", LOOPING, SILENT, seen="the model repeats itself")
 
 
 def _doom_resample(stage: Stage) -> None:

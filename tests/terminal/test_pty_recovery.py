@@ -89,7 +89,7 @@ def test_r5_an_answer_that_repeats_itself_is_asked_for_anew_and_then_given_up(na
     with LabThread([LOOPING, FINE, LOOPING, LOOPING, LOOPING, whole(text("at last"))]) as lab:
         terminal = narrow(lab, rows=120)
         said = ask(terminal, "hello", "fine again")
-        assert re.match(r"the model repeats itself.* ↻ retry 1/2 .* fine again", said)
+        assert re.match(r"↻ retry 1/2 after the model repeats itself.* fine again", said)
         assert terminal.cell("the model repeats itself").fg == "brown"
         said = ask(terminal, "and now", "✗ the model repeats itself")
         assert said.count("↻ retry 1/2") == said.count("↻ retry 2/2") == 1
@@ -285,7 +285,7 @@ def test_s1_killed_three_times_it_goes_on_from_where_it_was(narrow, folder):
         killed(terminal)
 
         terminal = narrow(lab, "-c")
-        assert re.search(rf"goes on: 1 turn;.* > run it {INVITATION} >$", terminal.flat)
+        assert re.search(rf"goes on: 1 turn;.* > run it ✗ interrupted {INVITATION} >$", terminal.flat)
         terminal.enter()
         terminal.wait_for("Allow?")
         terminal.rest(0.55)
@@ -305,7 +305,7 @@ def test_s1_killed_three_times_it_goes_on_from_where_it_was(narrow, folder):
         killed(terminal)
 
         terminal = narrow(lab, "-c")
-        assert re.search(r"> run it half an answer and m.* >$", terminal.flat)
+        assert re.search(rf"> run it half an answer and m ✗ interrupted {INVITATION} >$", terminal.flat)
         ask(terminal, "go on", "fine again")
         assert outline(lab.requests[-1])[-2:] == ["assistant: half an answer\nand m", "user: go on"]
     assert (folder / "pids").read_text().split() == [pid]

@@ -34,7 +34,7 @@ def test_ctrl_d_after_a_turn(start):
     assert not terminal.cooked
     assert terminal.bracketed_paste
     terminal.enter("hello")
-    terminal.wait_for("demo model**")
+    terminal.wait_for("demo model:")
     terminal.wait_for_prompt()
     terminal.send(CTRL_D)
     assert terminal.wait_for_exit() == 0
@@ -127,7 +127,7 @@ def test_ctrl_z_at_the_prompt_and_back(start):
     terminal.wait_for_prompt("half a lines")
     assert not terminal.cooked
     terminal.enter()
-    terminal.wait_for("demo model**")
+    terminal.wait_for("demo model:")
     terminal.wait_for_prompt()
     terminal.send(CTRL_D)
     assert terminal.wait_for_exit() == 0

@@ -25,11 +25,11 @@ def test_a_refused_request_counts_down_in_yellow_and_is_answered(start):
     assert terminal.cell("retry 1/4").fg == "brown"  # what pyte calls the terminal's yellow
     assert "503" in terminal.text
     terminal.wait_for("retry 1/4 in 1 s")
-    terminal.wait_for("demo model**")
+    terminal.wait_for("demo model:")
     terminal.wait_for_prompt()
     assert terminal.flat.count("retry 1/4") == 1
     assert re.search(r"retry 1/4 after 503.*waited 1\.\d s", terminal.flat)
-    assert terminal.flat.count("demo model**") == 1
+    assert terminal.flat.count("demo model:") == 1
     assert "1 failed attempt" in terminal.flat
 
 
@@ -115,7 +115,9 @@ def test_one_that_has_left_the_screen_is_closed_off_with_one_line(start):
         terminal.wait_for_prompt()
     assert terminal.flat.count(BROKE_OFF) == 1
     broken, answer = terminal.text.split(BROKE_OFF)
-    assert re.findall(r"part \d+ of it", broken) == PARTS
+    seen = re.findall(r"part \d+ of it", broken)
+    assert seen == PARTS[: len(seen)]  # but for the end, which had not left the region
+    assert len(seen) > 10
     assert re.findall(r"part \d+ of it", answer) == PARTS
 
 
@@ -128,6 +130,6 @@ def test_half_an_answer_is_never_left_as_an_answer(start, rows):
     terminal.enter("long")
     terminal.wait_for("gave up after 1 retry")
     terminal.wait_for_prompt()
-    shown, closed = terminal.flat.count("# A long answer"), terminal.flat.count(BROKE_OFF)
+    shown, closed = terminal.flat.count("A long answer"), terminal.flat.count(BROKE_OFF)
     assert shown == closed
     assert closed == (0 if rows == 80 else 2)

@@ -140,4 +140,4 @@ def test_f14_a_dumb_terminal_gets_plain_lines(start, folder):
     terminal.send(CTRL_D)
     assert terminal.wait_for_exit() == 0
     assert b"\x1b" not in terminal.output
-    assert terminal.text.count("demo model**") == 1
+    assert terminal.text.count("demo model:") == 1
