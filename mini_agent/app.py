@@ -6,12 +6,13 @@ front end runs in a thread once its prompt is up; the start loads none of them.
 
 import asyncio
 import contextlib
+import os
 import platform
 import random
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
@@ -132,6 +133,8 @@ def facts(start: Start) -> Facts:
         stream=settings.stream,
         notices=(*start.notices, *settings.notices, *debug),
         resumed=start.resumed,
+        home=settings.home,
+        history=start.journal.path.parent / "history",
     )
 
 
@@ -274,6 +277,15 @@ def serve_lab(port: int, faults: Sequence[str], *, strict: bool, deepseek: bool)
             sys.stdout.flush()
 
     asyncio.run(serve(port, faults, say, files=Path.cwd(), strict=strict, deepseek=deepseek))
+
+
+def list_paths(settings: Settings) -> Iterable[Sequence[str]]:
+    """What `@` completes. For a thread."""
+    # Loaded with the first `@`: it brings the rules of .gitignore along.
+    from mini_agent.workspace.walk import Walk, global_excludes  # noqa: PLC0415
+
+    root = Path(os.path.realpath(settings.folder))
+    return Walk(root, excludes=global_excludes(settings.environment, root))
 
 
 def _answers() -> NewText:

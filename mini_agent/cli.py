@@ -176,6 +176,7 @@ def _chat(start: app.Start, prompt: str | None) -> int:
             app.facts(start),
             warm_up.open_session,
             warm_up.new_text,
+            partial(app.list_paths, start.settings),
             first_prompt=prompt,
             on_ready=warm_up.start,
         )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mini_agent.agent.loop import Agent
 from mini_agent.core.events import AgentEvent, AttemptEnded, Compacted, Completed, Notice, TurnFinished
 from mini_agent.core.history import Conversation
-from mini_agent.core.messages import ToolSpec, Usage
+from mini_agent.core.messages import Image, ToolSpec, Usage
 from mini_agent.core.permission import Mode
 from mini_agent.core.pricing import cost
 from mini_agent.core.profile import Effort, Price, Profile
@@ -106,9 +106,12 @@ class Session:
     def _price(self) -> Price | None:
         return self._profile.facts(self._agent.settings.model).price
 
-    def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
-        """One turn; its last event is `TurnFinished`. Close it with `aclosing`. prompt: None goes on where one stopped."""
-        return self._told_of(lambda: self._agent.run(prompt))
+    def run(self, prompt: str | None, images: Sequence[Image] = ()) -> AsyncGenerator[AgentEvent, None]:
+        """One turn; its last event is `TurnFinished`. Close it with `aclosing`.
+
+        prompt: None goes on where one stopped. images: go out with it.
+        """
+        return self._told_of(lambda: self._agent.run(prompt, images))
 
     def compact(self) -> AsyncGenerator[AgentEvent, None]:
         """Has the conversation summed up, as a turn of its own."""

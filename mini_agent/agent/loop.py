@@ -25,7 +25,7 @@ from mini_agent.core.events import (
     UserMessage,
 )
 from mini_agent.core.history import CANCELLED, Conversation
-from mini_agent.core.messages import Response, StopReason, ToolCall, ToolResult, ToolSpec, Usage
+from mini_agent.core.messages import Image, Response, StopReason, ToolCall, ToolResult, ToolSpec, Usage
 from mini_agent.core.permission import Approve
 from mini_agent.core.surrogates import join_surrogates
 from mini_agent.models.base import Streamer
@@ -108,16 +108,16 @@ class Agent:
         self._usage = Usage()
         self._text = ""
 
-    async def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
+    async def run(self, prompt: str | None, images: Sequence[Image] = ()) -> AsyncGenerator[AgentEvent, None]:
         """One turn; its last event is `TurnFinished`. Closing it early tears the turn down without further events.
 
         prompt: None goes on from where a turn failed, with the history as it is; where an answer broke off, the model is
-        asked to go on.
+        asked to go on. images: go out with it.
         """
         if prompt is None and self._conversation.is_interrupted:
             prompt = GO_ON
         prompt = None if prompt is None else join_surrogates(prompt)
-        async with aclosing(self._run(lambda: self._turn(prompt))) as events:
+        async with aclosing(self._run(lambda: self._turn(prompt, tuple(images)))) as events:
             async for event in events:
                 yield event
 
@@ -208,10 +208,10 @@ class Agent:
         for call in self._conversation.unanswered():
             self._conversation.add_result(ToolResult(CANCELLED, is_error=True, call_id=call.id))
 
-    async def _turn(self, prompt: str | None) -> TurnReason:
-        await self._handover.put(TurnStarted(t=self._now(), prompt=prompt or ""))
+    async def _turn(self, prompt: str | None, images: tuple[Image, ...]) -> TurnReason:
+        await self._handover.put(TurnStarted(t=self._now(), prompt=prompt or "", images=images))
         if prompt is not None:
-            self._conversation.add_user(prompt)
+            self._conversation.add_user(prompt, images)
         self._calls.begin_turn()
         cuts = 0
         for step in range(self._settings.max_steps):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from mini_agent.core.errors import ErrorInfo
-from mini_agent.core.messages import Response, Usage
+from mini_agent.core.messages import Image, Response, Usage
 
 Channel = Literal["text", "reasoning"]
 Phase = Literal["connected", "headers", "streaming", "silent"]
@@ -175,7 +175,10 @@ class Failed(Event, frozen=True, kw_only=True):
 
 
 class TurnStarted(Event, frozen=True, kw_only=True):
+    """prompt: "" where a turn goes on. images: sent with it."""
+
     prompt: str
+    images: tuple[Image, ...] = ()
 
 
 class UserMessage(Event, frozen=True, kw_only=True):

@@ -128,8 +128,8 @@ class Conversation:
         """Another history in place of this one: the same, made shorter."""
         self._messages = repair(list(messages))
 
-    def add_user(self, text: str) -> None:
-        self._messages.append(Message("user", (Text(join_surrogates(text)),)))
+    def add_user(self, text: str, images: Iterable[Image] = ()) -> None:
+        self._messages.append(Message("user", (Text(join_surrogates(text)), *images)))
 
     def add_response(self, response: Response) -> None:
         self._is_interrupted = False

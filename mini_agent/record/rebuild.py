@@ -25,7 +25,7 @@ from mini_agent.core.events import (
     UserMessage,
 )
 from mini_agent.core.history import CANCELLED, Conversation
-from mini_agent.core.messages import Message, ToolCall, ToolResult
+from mini_agent.core.messages import Image, Message, ToolCall, ToolResult
 from mini_agent.record.records import Checkpoint, Clear, Record, Resumed
 
 STARTED = (
@@ -74,7 +74,7 @@ class _Rebuilder:
     def take(self, record: Record) -> None:
         match record:
             case TurnStarted():
-                self._begin_turn(record.prompt)
+                self._begin_turn(record.prompt, record.images)
             case UserMessage():
                 self._conversation.add_user(record.text)
             case StreamStarted() | Retrying() | Failed() | Compacted():
@@ -122,13 +122,13 @@ class _Rebuilder:
             is_interrupted=self._conversation.is_interrupted,
         )
 
-    def _begin_turn(self, prompt: str) -> None:
+    def _begin_turn(self, prompt: str, images: tuple[Image, ...]) -> None:
         self._broken_off()
         self._has_ended, self._reason = False, None
         if prompt:  # without one, a turn goes on with the history as it is
             self._turns += 1
             self._prompt = prompt
-            self._conversation.add_user(prompt)
+            self._conversation.add_user(prompt, images)
 
     def _broken_off(self) -> None:
         """Here the program ended, or may have; where the last turn had its end, there is nothing left to do."""

@@ -1,7 +1,9 @@
 """The block structure of Markdown, line by line: CommonMark's algorithm, with GFM's tables.
 
 markdown-it reads whole documents only. This reads each line once and keeps nothing but the blocks that are open, so that a
-stream costs linear time; what it finds is what markdown-it finds in the whole (tested against it).
+stream costs linear time; what it finds is what markdown-it finds in the whole, and tests compare the two. Where markdown-it
+departs from CommonMark and GFM, this does not: signs indented by four columns and more don't end a paragraph, and a line
+that begins another block is no table's header.
 """
 
 import re

@@ -19,7 +19,7 @@ FRESH_S = 5.0
 LISTING_S = 10.0
 """A listing ends after so long, with what it has."""
 
-FIRST_S = 0.05
+FIRST_S = 0.03
 """The first answer waits for the listing for so long; then it is made of what there is."""
 
 RECENT = 20

@@ -152,6 +152,8 @@ class Index:
         """
         if not text:
             return list(dict.fromkeys([*recent, *islice(self._paths(), SHOWN)]))[:SHOWN]
+        if "\n" in text or "\t" in text:
+            return []
         query = Query(text)
         places = {path: place for place, path in enumerate(recent)}
         ranked: list[tuple[Fit, int, int, int, int, str]] = []

@@ -20,7 +20,7 @@ class MarkdownSplitter:
     more than 20 rows can't become a heading, a table or a definition any more, and what has stayed open in it so long
     (emphasis, code, a link) is literal; a line of more than 20 rows is text, or code, and nothing else.
 
-    width: cells of a row. rows: what is kept back at most; not more than the screen has.
+    width: cells of a row. rows: how many are kept back; not more than the screen has. At least 40 and 4 are assumed.
     """
 
     def __init__(self, *, width: int = 80, rows: int = 20) -> None:
@@ -37,11 +37,12 @@ class MarkdownSplitter:
         text = self._safe.feed(text)
         self._parts.append(text)
         self._length += len(text)
-        if "\n" in text or self._length >= self._room // 2:
-            *lines, last = "".join(self._parts).split("\n")
-            for line in lines:
-                self._line(line, ends=True)
-            self._line(last, ends=False)
+        if "\n" not in text and self._length < self._room // 2:
+            return []
+        *lines, last = "".join(self._parts).split("\n")
+        for line in lines:
+            self._line(line, ends=True)
+        self._line(last, ends=False)
         return self._taken()
 
     def close(self) -> list[Piece]:

@@ -1,12 +1,13 @@
 """What a front end needs of a session, as one protocol. Front ends know nothing else of the program."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from mini_agent.core.events import AgentEvent
-from mini_agent.core.messages import ToolSpec
+from mini_agent.core.messages import Image, ToolSpec
 from mini_agent.core.permission import Approve, Mode
 from mini_agent.core.profile import Effort
 from mini_agent.core.status import Status
@@ -29,7 +30,11 @@ class Resumed(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What is true of a session from its start. `notices` are said before the first prompt."""
+    """What is true of a session from its start.
+
+    notices: are said before the first prompt. home: what `~` stands for. history: the file of what was sent from this
+    folder before.
+    """
 
     version: str
     profile: str
@@ -40,6 +45,8 @@ class Facts(msgspec.Struct, frozen=True):
     stream: bool = True
     notices: tuple[str, ...] = ()
     resumed: Resumed | None = None
+    home: Path | None = None
+    history: Path | None = None
 
     @property
     def is_demo(self) -> bool:
@@ -58,8 +65,11 @@ class SessionPort(Protocol):
     @property
     def is_waiting(self) -> bool: ...
 
-    def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
-        """One turn; its last event is `TurnFinished`. Close it with `aclosing`. prompt: None goes on where one stopped."""
+    def run(self, prompt: str | None, images: Sequence[Image] = ()) -> AsyncGenerator[AgentEvent, None]:
+        """One turn; its last event is `TurnFinished`. Close it with `aclosing`.
+
+        prompt: None goes on where one stopped. images: go out with it.
+        """
         ...
 
     def compact(self) -> AsyncGenerator[AgentEvent, None]:
@@ -99,6 +109,9 @@ class SessionPort(Protocol):
 
     async def aclose(self) -> None: ...
 
+
+ListPaths = Callable[[], Iterable[Sequence[str]]]
+"""Goes through the paths of the workspace, a folder at a time; called in a thread."""
 
 Queued = Callable[[], Sequence[str]]
 """Gives, once, the messages that the user wrote while a turn ran."""

@@ -59,7 +59,6 @@ class Renderer:
         fed but fills no row. No row of these is wider than `width`. Changes nothing."""
         place = copy(self._place)
         place.last = limit
-        place.line = list(place.line)
         return [shown for piece in pieces for shown in self._piece(place, piece, width)][-limit:]
 
     def _piece(self, place: _Place, piece: Piece, width: int) -> list[str]:

@@ -11,18 +11,25 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, TypeVar
 
+from prompt_toolkit.completion import merge_completers
 from prompt_toolkit.input import Input
 
 from mini_agent.core.events import AgentEvent, TurnReason
+from mini_agent.core.status import Status
+from mini_agent.ui.attachments import attached
 from mini_agent.ui.busy import Busy, Turn
 from mini_agent.ui.commands import COMMANDS, find, unknown
+from mini_agent.ui.completion import CommandCompleter, PathCompleter
 from mini_agent.ui.flow import NewText, user_rows
 from mini_agent.ui.keys import Typed, keep_early, open_input
 from mini_agent.ui.live import Live, can_move
-from mini_agent.ui.ports import Facts, OpenSession, Resumed, SessionPort
+from mini_agent.ui.mentions import mentions
+from mini_agent.ui.ports import Facts, ListPaths, OpenSession, Resumed, SessionPort
 from mini_agent.ui.prompt import Prompt
+from mini_agent.ui.receipt import bottom_line
 from mini_agent.ui.signals import handled
 from mini_agent.ui.text import neutralise, paint, wrap
 from mini_agent.ui.view import View
@@ -40,6 +47,7 @@ async def repl(
     facts: Facts,
     open_session: OpenSession,
     new_text: NewText,
+    list_paths: ListPaths,
     *,
     first_prompt: str | None = None,
     on_ready: Callable[[], None] | None = None,
@@ -53,7 +61,15 @@ async def repl(
     the first message is sent; new_text is called no earlier. source: the keyboard, else the terminal's.
     """
     return await _Repl(
-        facts, open_session, new_text, first_prompt, on_ready, source or open_input(), environ, clock
+        facts,
+        open_session,
+        new_text,
+        list_paths,
+        first_prompt,
+        on_ready,
+        source or open_input(),
+        environ,
+        clock,
     ).run()
 
 
@@ -65,6 +81,7 @@ class _Repl:
         facts: Facts,
         open_session: OpenSession,
         new_text: NewText,
+        list_paths: ListPaths,
         first_prompt: str | None,
         on_ready: Callable[[], None] | None,
         source: Input,
@@ -85,7 +102,16 @@ class _Repl:
             clock=clock,
             lost=self._lost,
         )
-        self._prompt = Prompt(source, moving=moving, clock=clock, rendered=self._ready)
+        self._paths = PathCompleter(list_paths, clock=clock)
+        self._prompt = Prompt(
+            source,
+            moving=moving,
+            clock=clock,
+            rendered=self._ready,
+            bottom=self._bottom,
+            history=facts.history,
+            completer=merge_completers([CommandCompleter(COMMANDS), self._paths]),
+        )
         self._typed = Typed()
         self._queue = [first_prompt] if first_prompt else []
         self._opening: asyncio.Task[SessionPort] | None = None
@@ -125,6 +151,7 @@ class _Repl:
                     raise
                 self._main.uncancel()  # it was our own: a signal, or a terminal that is gone
             finally:
+                self._paths.stop()
                 self._farewell()
                 self._live.close()
                 await self._close_session()
@@ -259,6 +286,13 @@ class _Repl:
             return None
         return opening.result()
 
+    def _bottom(self) -> str:
+        """The line under the prompt."""
+        session = self._opened()
+        if session is not None:
+            return bottom_line(session.status)
+        return bottom_line(Status(model=self._facts.model, mode=self._facts.mode, effort=None))
+
     def _queued(self) -> list[str]:
         """What was finished meanwhile, up to the first command: that is for us, and what follows it comes after it."""
         texts = self._typed.take_messages(lambda line: line.startswith("!") or find(line) is not None)
@@ -270,7 +304,13 @@ class _Repl:
 
     async def _run_turn(self, text: str | None) -> None:
         """One turn on the screen. text: None goes on with the last one."""
-        await self._play(lambda session: session.run(text), unsent=text or "")
+        images, problems = attached(text or "", Path(self._facts.folder), self._facts.home)
+        for problem in problems:
+            self._say_styled(problem, "yellow")
+        if images:
+            self._say_styled(f"with {len(images)} image{'s' * (len(images) > 1)}", "dim")
+        self._paths.remember(mention.path for mention in mentions(text or ""))
+        await self._play(lambda session: session.run(text, images), unsent=text or "")
 
     async def compact(self) -> None:
         """Has the conversation summed up."""

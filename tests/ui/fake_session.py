@@ -6,7 +6,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
 import msgspec
 
@@ -31,7 +31,7 @@ from mini_agent.core.events import (
     TurnFinished,
     TurnStarted,
 )
-from mini_agent.core.messages import Response, Text, ToolSpec, Usage
+from mini_agent.core.messages import Image, Response, Text, ToolSpec, Usage
 from mini_agent.core.permission import ApprovalRequest, Preview
 from mini_agent.core.status import Status
 from mini_agent.ui.ports import Approve, Facts, Queued
@@ -222,8 +222,9 @@ class FakeSession:
         self.offered: list[str] | ModelError = ["demo", "other"]
         self.cleared = 0
 
-    async def run(self, prompt: str | None) -> AsyncGenerator[AgentEvent, None]:
+    async def run(self, prompt: str | None, images: Sequence[Image] = ()) -> AsyncGenerator[AgentEvent, None]:
         self.prompts.append(prompt)
+        self.images = list(images)
         prompt = prompt or ""
         self._cancelled.clear()
         yield TurnStarted(t=time.time(), prompt=prompt)
@@ -292,4 +293,4 @@ if __name__ == "__main__":
     from mini_agent.ui.answer import MarkdownText
     from mini_agent.ui.repl import repl
 
-    sys.exit(asyncio.run(repl(FACTS, _open, MarkdownText, first_prompt=" ".join(sys.argv[1:]) or None)))
+    sys.exit(asyncio.run(repl(FACTS, _open, MarkdownText, list, first_prompt=" ".join(sys.argv[1:]) or None)))

@@ -39,6 +39,11 @@ class Terminal:
         return lines
 
     @property
+    def at_cursor(self) -> str:
+        """The row that the cursor is in."""
+        return self.shown[self.screen.cursor.y]
+
+    @property
     def cursor_hidden(self) -> bool:
         return self.screen.cursor.hidden
 

@@ -87,15 +87,18 @@ class Workspace:
 
 
 class Gate:
-    """Holds a listing up before its second folder until it is opened."""
+    """Holds a listing up before one of its folders until it is opened."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, at: int) -> None:
+        self._at = at
         self._open = threading.Event()
         self.reached = threading.Event()
+        self.asked: list[int] = []
         workspace.between = self._wait
 
     def _wait(self, at: int) -> None:
-        if at == 1:
+        self.asked.append(at)
+        if at == self._at:
             self.reached.set()
             assert self._open.wait(30)
 
@@ -242,17 +245,17 @@ async def test_the_first_answer_is_of_what_there_is_and_it_is_told_when_there_is
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(completion_module, "FIRST_S", 0.0)
-    workspace = Workspace(["a1"], ["a2"])
-    gate = Gate(workspace)
+    workspace = Workspace(["a1"], ["a2"], ["a3"], ["a4"])
+    gate = Gate(workspace, at=3)
     refreshed = asyncio.Event()
     completer = completer_of(workspace, refreshed=refreshed.set)
     await offered(completer, "@a")
     await asyncio.to_thread(gate.reached.wait)
-    assert await lines(completer, "@a") == ["@a1"]
+    assert await lines(completer, "@a") == ["@a1", "@a2", "@a3"]
     assert not refreshed.is_set()
     gate.open()
     await refreshed.wait()
-    assert await lines(completer, "@a") == ["@a1", "@a2"]
+    assert await lines(completer, "@a") == ["@a1", "@a2", "@a3", "@a4"]
     assert workspace.begun == 1
 
 
@@ -267,7 +270,7 @@ async def test_nobody_is_told_of_a_listing_whose_answer_was_whole() -> None:
 async def test_no_listing_goes_on_behind_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completion_module, "FIRST_S", 0.0)
     workspace = Workspace(["a1"], ["a2"], ["a3"])
-    gate = Gate(workspace)
+    gate = Gate(workspace, at=1)
     told: list[str] = []
     completer = completer_of(workspace, refreshed=lambda: told.append(""))
     await offered(completer, "@a")
@@ -279,11 +282,12 @@ async def test_no_listing_goes_on_behind_the_prompt(monkeypatch: pytest.MonkeyPa
     gate.open()
     await work
     await asyncio.sleep(0)
-    assert workspace.begun == workspace.ended == 1
-    assert told == []
+    assert workspace.ended == 1
+    assert gate.asked == [0, 1]
     workspace.between = lambda at: None
     monkeypatch.setattr(completion_module, "FIRST_S", 30.0)
     assert await lines(completer, "@a") == ["@a1", "@a2", "@a3"]  # the next prompt's is whole
+    assert told == []
 
 
 async def test_what_is_known_outlives_a_prompt() -> None:

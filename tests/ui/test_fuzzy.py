@@ -84,6 +84,11 @@ def test_no_text_is_too_odd(path: str, query: str) -> None:
     Query(query).fit(path)
 
 
+@pytest.mark.parametrize("query", ["\n", "\t", "a\n", "\na", "a\tb"])
+def test_nothing_is_found_across_lines(query: str) -> None:
+    assert index_of(["a", "b", "a/b"]).search(query) == []
+
+
 @given(st.text())
 def test_folding_keeps_each_character_in_its_place(text: str) -> None:
     assert len(fold(text)) == len(text)
@@ -119,6 +124,8 @@ def test_folding_keeps_each_character_in_its_place(text: str) -> None:
         ("1 PM", "Shot 1\u202fPM.png", None),
         ("1 pm", "Shot 1\u202fPM.png", Fit.INSIDE),
         ("οδοσ", "ΟΔΟΣ.txt", Fit.START),
+        ("οδοσ", "ΟΔΟΣ", Fit.EXACT),
+        ("οδος", "ΟΔΟΣ.txt", Fit.START),
         ("i", "İ", Fit.EXACT),
     ],
 )
@@ -135,6 +142,7 @@ def test_the_kinds_of_fit(query: str, path: str, fit: Fit | None) -> None:
         ("test", "a/b/test_long_name.py", "contest.py"),
         ("app", "src/app.py", "src/deep/app.py"),
         ("app", "app_one.py", "app_eleven.py"),
+        ("app", "app_eleven.py", "x/app_1.py"),
         ("src/", "src/z.py", "src/a/b.py"),
         ("prmpt", "prompt.py", "parameters/import.py"),
         ("abc", "x/a_b_c.py", "x/aabbcc.py"),
@@ -160,6 +168,7 @@ def test_what_was_used_of_late_comes_first_among_equals() -> None:
     ]
     assert index.search("", recent)[:4] == [*recent, "app.py"]
     assert index.search("zg", recent) == ["z/gone/"]
+    assert index_of(["acxe.py"]).search("ace", ["axcxxe.py"]) == ["axcxxe.py", "acxe.py"]
 
 
 def test_nothing_typed_gives_what_was_added_first() -> None:

@@ -35,6 +35,52 @@ def test_signs_in_any_order_are_read_as_markdown_it_reads_them(text):
     assert normal(split(text, [1])) == whole(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-\n\n  no item's text\n",
+        "-\n\n\n- a list of its own\n",
+        "1.\n\n2. the same list\n",
+        "-\n  the item's text\n\n  and more\n",
+        "text\n2. no list\n1. a list\n",
+        "text\n-\nno list\n*\nno list either\n",
+        "- a\n2. a list\n",
+        "- a\n - b\n  - c\n   - d\n    - no item\n",
+        "-     code\n\n-      code with a space\n",
+        "-\tone\n\n\ttwo\n\n\t\tcode\n",
+        ">\t\tcode\n> \tcode\n",
+        "10) a\n\n    b\n11. another list\n",
+        "> quote\nlazy\n    lazy\n\nnot lazy\n",
+        "> # heading\nnot lazy\n",
+        "> > deep\n> lazy\nlazy\n>\n> not lazy\n",
+        "> ```\n> code\nno code\n",
+        "- ```\n  code\n\n  code\nno code\n",
+        "```\n~~~\n``\n   ```\nend\n````\ncode\n```\n```` \nend\n",
+        "``` a`b\nno code\n~~~ a`b ~\ncode\n",
+        "   ```\n   code\n  code\n     code\n",
+        "text\n    text\n\n    code\n\n\n      code\n   text\n",
+        "#no\n# \n#\n####### no\n### a ##  \n# b#\n# \\#\n",
+        "a #\n---\n\na\nb #\n===\n\n    a\n---\n",
+        "- a\n---\n- b\n  ---\n> c\n---\n> d\n===\n",
+        "***\n- - -\n_ _ _ _\n--\n**\n",
+        "[a]: /x\n===\n\n[b]: /x\n---\n\n[c]: /x\n'title'\ntext\n===\n",
+        "[a]: /x 'title'\n[b]:\n/y\n\"two\nlines\"\n[c]: no definition\n",
+        "a\n\n[a]: /x\n'no title' but text\n",
+        '- [a]: /x\n"no title\n\n- [a]: /x\n  text\n',
+        "| a |\n|---|\n| b\nc\n\n| d |\n---\n",
+        "text\n| a | b |\n|---|---|\n> quote\n",
+        "| a | b |\n|---|\n| c | d |\n--|--\n",
+        "a | b\n- | -\n\na | b\n-|-\n# c | d\n",
+        "| a\\|b |\n|--|\n    code\n",
+        "> text\n| a | b |\n|---|---|\n",
+        "- text\n  a | b\n--|--\n",
+        "text\n     a | b\n--|--\n",
+    ],
+)
+def test_corners_are_read_as_markdown_it_reads_them(text):
+    assert normal(split(text, [1])) == whole(text)
+
+
 lengthy = st.lists(
     st.one_of(
         documents,
@@ -191,8 +237,8 @@ def test_the_last_rows_of_a_long_paragraph_are_few():
     """What can't become anything else any more need not be kept; so a frame of a long paragraph is cheap."""
     splitter = MarkdownSplitter(width=80, rows=20)
     splitter.feed(WORDS * 100)
-    for _ in range(200):
-        splitter.feed(WORDS)
+    for at in range(200):
+        splitter.feed("snake_case " if at % 30 == 0 else WORDS)
         assert held(splitter) <= 8 * 80
 
 
@@ -209,6 +255,7 @@ def test_a_paragraph_of_20_rows_can_still_become_a_heading():
 def test_the_header_of_a_table_may_stand_under_a_long_paragraph():
     text = "row\n" * 50 + "| a | b |\n|---|---|\n| c | d |\n"
     assert normal(split(text, [1])) == whole(text)
+    assert kinds(split(WORDS * 100 + "a | b\n--|--\n", [1])) == ["paragraph"]
 
 
 def test_a_paragraph_is_cut_where_nothing_is_open():

@@ -18,6 +18,7 @@ from mini_agent.ui.mentions import LONGEST, Mention, Typed, mentions, typed, wri
         ("@a.py: what is it…", ["a.py"]),
         ("@what… is it", ["what"]),
         ("@page(1).png and @[id]/page.tsx", ["page(1).png", "[id]/page.tsx"]),
+        ("(@app/(group)) @x[1] @y{}", ["app/(group)", "x[1]", "y{}"]),
         ("@src/", ["src/"]),
         ("@../x.png @/abs/x.png @~/x.png", ["../x.png", "/abs/x.png", "~/x.png"]),
         ("@C:\\x\\y.png", ["C:\\x\\y.png"]),

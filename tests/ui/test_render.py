@@ -137,7 +137,7 @@ def test_samples(text, shown):
             30,
             ["a    │ b", "─────┼──", "漢字 │ x", "x    │", "1    │ 2"],
         ),
-        ("|`a`|b|\n|-|-|\n|x\\|y|**z**|", 30, ["a   │ b", "────┼──", "x|y │ z"]),
+        ("|`a`|b|\n|-|-|\n|`x\\|y`|**z**|", 30, ["a   │ b", "────┼──", "x|y │ z"]),
         (
             "|one|two|three|\n|-|-|-|\n|aaaa|bbbb|cccc|\n|d|e|f|",
             12,
@@ -159,6 +159,14 @@ def test_a_line_of_code_is_one_row_however_long():
     tail = [SGR.sub("", row) for row in renderer.tail(splitter.peek(), 40, 5)]
     assert tail == [line[at : at + 40].rstrip() for at in range(0, len(line), 40)][-5:]
     assert renderer.feed(splitter.feed("\n"), 40) == Renderer().feed(split(f"```py\n{line}\n", [9]), 40)
+
+
+def test_looking_at_the_tail_changes_nothing():
+    splitter, renderer = MarkdownSplitter(), Renderer()
+    assert renderer.feed(splitter.feed("[z]: /z\n\n[a]: /x"), 40) == ["\x1b[2m[z]: /z\x1b[0m"]
+    assert renderer.tail(splitter.peek(), 40, 5) == ["", "\x1b[2m[a]: /x\x1b[0m"]
+    renderer.feed(splitter.feed("y\n\n"), 40)
+    assert renderer.feed(splitter.feed("[a]\n\n"), 40) == ["", "\x1b[4ma\x1b[0m\x1b[2m (/xy)\x1b[0m"]
 
 
 def test_styles():
@@ -263,6 +271,11 @@ def test_names_of_languages_are_found_in_what_models_write(language):
 )
 def test_no_lexer_breaks_a_line(language, lines, theme):
     coloured(language, lines, theme)
+
+
+def test_a_kind_that_only_its_lexer_knows_is_coloured_as_the_kind_above_it():
+    """pygments' gdscript has Name.Builtin.Type, which no style knows."""
+    assert coloured("gdscript", ["int"], "monokai") == coloured("gdscript", ["print"], "monokai")
 
 
 def test_a_very_long_line_is_not_lexed():

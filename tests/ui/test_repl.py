@@ -97,7 +97,7 @@ class Desk:
         """Whatever is to be on the screen by now has been written: reads until the prompt is there."""
         while not self.prompted and not self.has_prompt() and select.select([self.master], [], [], 5)[0]:
             self.read()
-        self.ready.append((self.terminal.lines or [""])[-1])
+        self.ready.append(self.terminal.at_cursor)
 
     def has_prompt(self) -> bool:
         return any(line.startswith(">") for line in self.terminal.lines)
@@ -131,7 +131,7 @@ class Desk:
     async def prompt(self, line: str = "") -> None:
         """Until the prompt is there, with `line` on it."""
         await self.until(
-            lambda: self.terminal.lines[-1:] == [f"> {line}".rstrip()] and not self.terminal.cursor_hidden
+            lambda: self.terminal.at_cursor == f"> {line}".rstrip() and not self.terminal.cursor_hidden
         )
 
     async def leave(self) -> int:
@@ -172,6 +172,7 @@ async def desk(
     problems: Sequence[Exception] = (),
     first_prompt: str | None = None,
     clock: Callable[[], float] = time.monotonic,
+    list_paths: Callable[[], list[list[str]]] = list,
 ) -> AsyncIterator[Desk]:
     it = Desk(pty.master, problems, prompted=first_prompt is not None)
     loop = asyncio.get_running_loop()
@@ -181,7 +182,15 @@ async def desk(
         patch.setattr(sys, "stdin", pty.stdin)
         patch.setattr(sys, "stdout", pty.stdout)
         it.task = asyncio.ensure_future(
-            repl(facts, it.open, MarkdownText, first_prompt=first_prompt, on_ready=it.on_ready, clock=clock)
+            repl(
+                facts,
+                it.open,
+                MarkdownText,
+                list_paths,
+                first_prompt=first_prompt,
+                on_ready=it.on_ready,
+                clock=clock,
+            )
         )
         try:
             yield it
@@ -254,7 +263,7 @@ async def test_f08_f11_cancel_and_go_on(pty: Pty) -> None:
         await it.prompt()
         for key in ("\x03", "\x03\x03", "\x1b"):
             it.type("endless\r")
-            await it.until(lambda: it.terminal.shown[-1:] != [">"] and it.terminal.cursor_hidden)
+            await it.until(lambda: it.terminal.at_cursor != ">" and it.terminal.cursor_hidden)
             it.type(key)
             await it.prompt()
         assert it.text.count("✗ interrupted") == 3
@@ -544,7 +553,7 @@ async def test_u4_queued_lines_can_be_taken_back_and_go_out_up_to_the_first_comm
         assert it.queued() == ["one", "two!"]
         assert it.queued() == []
         it.type("\x03")
-        await it.until(lambda: it.terminal.lines[-2:] == ["> /help", "  three"])
+        await it.see("> /help\n  three")
 
 
 async def test_model_lists_what_there_is_and_takes_another_one(pty: Pty) -> None:

@@ -342,14 +342,16 @@ def test_without_git_they_are_where_they_are_by_default(
 
 
 @posix
-@pytest.mark.parametrize("path", ["{root}/bin", "bin", ".", "{link}"])
-def test_a_git_that_lies_in_the_workspace_is_not_run(
+@pytest.mark.parametrize("path", ["{root}/bin", "bin", ".", "{link}", "elsewhere"])
+def test_a_git_that_lies_in_the_workspace_or_wherever_one_is_is_not_run(
     root: Path, path: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    plant(root, {"bin/git": f"#!/bin/sh\ntouch '{tmp_path}/ran'\necho /evil\n"})
-    (root / "bin" / "git").chmod(0o755)
+    program = f"#!/bin/sh\ntouch '{tmp_path}/ran'\necho /evil\n"
+    plant(tmp_path, {"ws/bin/git": program, "elsewhere/git": program})
+    for folder in root / "bin", tmp_path / "elsewhere":
+        (folder / "git").chmod(0o755)
     (tmp_path / "link").symlink_to(root / "bin")
-    monkeypatch.chdir(root / "bin" if path == "." else root)
+    monkeypatch.chdir({".": root / "bin", "elsewhere": tmp_path}.get(path, root))
     environ = {"PATH": path.format(root=root, link=tmp_path / "link"), "HOME": "/home/u"}
     assert global_excludes(environ, root) == Path("/home/u/.config/git/ignore")
     assert not (tmp_path / "ran").exists()
