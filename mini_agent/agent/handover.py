@@ -57,14 +57,17 @@ class HandOver:
         self._came.set()
 
     async def settled(self) -> None:
-        """Returns when the consumer has taken everything and come back for more."""
-        if not self._closed:
-            await self._idle.wait()
+        """Returns when the consumer has taken everything and come back for more.
+
+        After a close never: nobody will know of what would be done then, so only a cancel ends this.
+        """
+        await self._idle.wait()
 
     def close(self) -> None:
         """No event comes after those that are there."""
         self._closed = True
-        for event in (self._came, self._room, self._idle):
+        self._idle.clear()
+        for event in (self._came, self._room):
             event.set()
 
     async def events(self) -> AsyncGenerator[AgentEvent, None]:

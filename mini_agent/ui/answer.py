@@ -3,19 +3,20 @@
 Loads the renderer and what it needs: for the warm-up, not for the start.
 """
 
-from mini_agent.ui.flow import AROUND
 from mini_agent.ui.markdown import MarkdownSplitter
 from mini_agent.ui.render import Renderer
 
-KEPT_BACK = 20
-"""Rows of a paragraph that may still change, at most; they are painted again with each frame."""
+KEPT_BACK = 8
+"""Rows of a paragraph that may still change, at most, and of the screen a third: they are painted again with each frame, and
+what a shrinking terminal pushes into its scrollback of them stands there twice.
+"""
 
 
 class MarkdownText:
     """Implements `flow.AnswerText`. width, height: of the screen as the answer begins."""
 
     def __init__(self, width: int, height: int) -> None:
-        self._splitter = MarkdownSplitter(width=width, rows=min(KEPT_BACK, height - AROUND))
+        self._splitter = MarkdownSplitter(width=width, rows=min(KEPT_BACK, height // 3))
         self._renderer = Renderer()
 
     def feed(self, piece: str, width: int) -> list[str]:

@@ -27,6 +27,9 @@ from mini_agent.ui.text import fit, neutralise
 MENU_ROWS = 6
 """Rows for what is offered; there are none while nothing is."""
 
+ROOMY_ROWS = 5
+"""On a lower screen there is no bottom line."""
+
 _OFFERED = re.compile(r"^/[\w-]*$|(?:^|\s)@(?:\"[^\"]*|\S*)$")
 
 _LEAVE_HINT = "Ctrl+C again, or Ctrl+D, leaves"
@@ -97,11 +100,15 @@ class Prompt:
         )
         application = self._session.app
         inner = application.layout.container
-        shown = ConditionalContainer(line, ~is_done & Condition(lambda: bool(bottom())))
+        shown = ConditionalContainer(line, ~is_done & Condition(self._has_room))
         application.layout = Layout(HSplit([inner, shown]), focused_element=self._session.default_buffer)
 
     def _columns(self) -> int:
         return self._session.app.output.get_size().columns
+
+    def _has_room(self) -> bool:
+        """Whether the screen has room for more than the prompt."""
+        return self._session.app.output.get_size().rows >= ROOMY_ROWS
 
     def _is_completable(self) -> bool:
         """Whether the word under the cursor is offered something without Tab."""

@@ -581,3 +581,15 @@ async def test_an_answer_that_broke_off_is_asked_to_go_on(bench):
     assert events[0].prompt == GO_ON
     assert [message.text for message in one.model.requests[1].messages] == ["go", "half an", GO_ON]
     assert not one.conversation.is_waiting
+
+
+async def test_a_stream_that_is_closed_starts_no_tool_that_nobody_was_told_of(bench):
+    for steps in range(12):
+        one = bench(calls("a", "b"), said("ok"))
+        told = []
+        async with aclosing(one.agent.run("go")) as events:
+            async for event in events:
+                told.append(event)
+                if len(told) > steps:
+                    break
+        assert len(one.echo.ran) <= len(of(told, ToolStarted))
