@@ -6,9 +6,10 @@ Loads the renderer and what it needs: for the warm-up, not for the start.
 from mini_agent.ui.markdown import MarkdownSplitter
 from mini_agent.ui.render import Renderer
 
-KEPT_BACK = 8
-"""Rows of a paragraph that may still change, at most, and of the screen a third: they are painted again with each frame, and
-what a shrinking terminal pushes into its scrollback of them stands there twice.
+KEPT_BACK = 4
+"""Rows of a paragraph that may still change, at most: they are painted again with each frame. And a terminal that becomes
+narrower breaks them, pushing as many rows into its scrollback; where there is little above them they are among those, and
+stand there twice.
 """
 
 
@@ -16,7 +17,7 @@ class MarkdownText:
     """Implements `flow.AnswerText`. width, height: of the screen as the answer begins."""
 
     def __init__(self, width: int, height: int) -> None:
-        self._splitter = MarkdownSplitter(width=width, rows=min(KEPT_BACK, height // 3))
+        self._splitter = MarkdownSplitter(width=width, rows=min(KEPT_BACK, height // 2))
         self._renderer = Renderer()
 
     def feed(self, piece: str, width: int) -> list[str]:
