@@ -8,6 +8,9 @@ REASONING_FIELDS = frozenset(
 )
 """Fields of a message, an item or a block that hold reasoning, or its seal."""
 
+CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Fields that say how many tokens an answer may have, by family and vendor."""
+
 _REASONING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _IMAGE_TYPES = frozenset({"image_url", "input_image", "image"})
 
@@ -22,6 +25,11 @@ def carries_reasoning(body: Mapping[str, Any]) -> bool:
     return any(
         part.get("type") in _REASONING_TYPES or REASONING_FIELDS & part.keys() for part in _parts(body)
     )
+
+
+def cap(body: Mapping[str, Any]) -> str | None:
+    """The field of it that caps the answer, None where there is none."""
+    return next((name for name in CAPS if body.get(name) is not None), None)
 
 
 def text_bytes(value: object) -> int:

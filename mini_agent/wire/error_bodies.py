@@ -6,7 +6,7 @@ and a conversation may be about anything, errors included.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mini_agent.wire.loading import encodable, loads
@@ -24,7 +24,8 @@ class Said(NamedTuple):
     """What an error body says: one line of text, and its code, its type and the parameter it names where it has them.
 
     fields: the object that the text stood in. problems: where and what, of each problem that a validator lists.
-    renewed_in_s, renewed_t: when a spent quota is renewed, in seconds from now or in unix seconds.
+    renewed_in_s, renewed_t: when a spent quota is renewed, in seconds from now or in unix seconds. wait_s: seconds to wait
+    before another try, where a field of its own says so. quotas: the names of those that were exceeded.
     """
 
     message: str
@@ -35,6 +36,8 @@ class Said(NamedTuple):
     problems: tuple[tuple[tuple[str, ...], str], ...] = ()
     renewed_in_s: float | None = None
     renewed_t: float | None = None
+    wait_s: float | None = None
+    quotas: tuple[str, ...] = ()
 
 
 def read(text: str) -> Said:
@@ -80,6 +83,7 @@ def _said(payload: object) -> Said:
     code = next((payload[key] for key in ("code", "status_code", "error_code") if payload.get(key)), None)
     kind = payload.get("type")
     param = payload.get("param")
+    details = [one for one in _list(payload.get("details")) if isinstance(one, dict)]
     found = Said(
         _line(message),
         str(code) if isinstance(code, str | int) and not isinstance(code, bool) and code != "" else None,
@@ -88,6 +92,8 @@ def _said(payload: object) -> Said:
         payload,
         renewed_in_s=number(payload.get("resets_in_seconds")),
         renewed_t=number(payload.get("resets_at")),
+        wait_s=max(_delays(details), default=None),
+        quotas=tuple(_quotas(details)),
     )
     metadata = payload.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
@@ -102,7 +108,29 @@ def _passed_on(found: Said, raw: str) -> Said:
         type=found.type or theirs.code or theirs.type,
         param=found.param or theirs.param,
         fields=theirs.fields,
+        wait_s=theirs.wait_s,
+        quotas=theirs.quotas,
     )
+
+
+def _delays(details: Sequence[Mapping[str, Any]]) -> Iterator[float]:
+    """Seconds of Google's `RetryInfo`: a text that ends in s, or an object, as the two JSON forms of a Duration are."""
+    for detail in details:
+        delay = detail.get("retryDelay")
+        if isinstance(delay, dict):
+            delay = delay.get("seconds")
+        seconds = number(delay.removesuffix("s") if isinstance(delay, str) else delay)
+        if seconds is not None:
+            yield seconds
+
+
+def _quotas(details: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Names, or what stands for them, out of Google's `QuotaFailure` and `ErrorInfo`."""
+    for detail in details:
+        for place in (*_list(detail.get("violations")), detail.get("metadata")):
+            if isinstance(place, dict):
+                names = (place.get(field) for field in ("quotaId", "description", "quota_limit"))
+                yield from (name for name in names if isinstance(name, str))
 
 
 def _problems(payload: object, depth: int = 4) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -120,6 +148,10 @@ def _problems(payload: object, depth: int = 4) -> Iterator[tuple[tuple[str, ...]
         for name, value in payload.items():
             if name not in _QUOTED:
                 yield from _problems(value, depth - 1)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _line(value: object) -> str:

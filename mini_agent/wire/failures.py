@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from mini_agent.core.errors import DETAIL_LIMIT, ErrorKind, ModelError, ProtocolError, ProviderError
-from mini_agent.wire.asked import text_bytes
+from mini_agent.wire.asked import cap, text_bytes
 from mini_agent.wire.error_bodies import Said, number, read, said, without_tags
 from mini_agent.wire.loading import dumps
-from mini_agent.wire.overflow import LARGE_BYTES, can_never_fit, is_too_long, named
+from mini_agent.wire.overflow import LARGE_BYTES, Size, can_never_fit, is_too_long, named
 from mini_agent.wire.profiles import shown
+from mini_agent.wire.quotas import is_spent
 from mini_agent.wire.refusals import refused
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 525), 529})
@@ -26,10 +27,24 @@ _MESSAGE_LIMIT = 500
 _KINDS: Mapping[str, ErrorKind] = {
     "insufficient_quota": "quota",
     "insufficient_balance": "quota",
+    "insufficient_user_quota": "quota",
+    "exceeded_current_quota_error": "quota",
     "billing_error": "quota",
     "billing_hard_limit_reached": "quota",
     "usage_limit_reached": "quota",
     "usage_not_included": "quota",
+    "arrearage": "quota",
+    # Zhipu (https://docs.z.ai/api-reference/api-code): an account inactive, unknown, locked, in arrears, locked for good,
+    "1110": "quota",
+    "1111": "quota",
+    "1112": "quota",
+    "1113": "quota",
+    "1121": "quota",
+    # the calls of a day, the usage of a plan, its end, its week or month
+    "1304": "quota",
+    "1308": "quota",
+    "1309": "quota",
+    "1310": "quota",
     "invalid_api_key": "auth",
     "authentication_error": "auth",
     "permission_error": "auth",
@@ -71,18 +86,15 @@ _FINAL_STATUSES = frozenset({401, 402, 403})
 _WEAK_STATUSES = frozenset({None, 400, 413, 422})
 """Statuses that may be about the request, and are not said of throttling."""
 
-_SPENT = re.compile(
-    r"insufficient (?:account )?(?:balance|quota|credits?|funds)|(?:credit|account) balance is|out of credits"
-    r"|exceeded your current quota|quota exceeded|payment required"
-)
-_LONG_SPENT = re.compile(r"per[ _-]?day|per[ _-]?month|daily|monthly")
-"""A budget that is renewed tomorrow is not worth waiting for, whatever wait the same message names (Gemini)."""
-
 _SPAN = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])",
+    r"(\d[\d,]*(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])",
     re.IGNORECASE,
 )
-_WAIT = re.compile(rf"\b(?:try again|retry) (?:in|after) (?:about )?((?:{_SPAN.pattern}\s*)+)", re.IGNORECASE)
+_WAIT = re.compile(
+    r"\b(?:(?:try again|retry)[ -](?:in|after)|please wait(?: for)?|retrydelay)[\s:\"'=]{0,5}(?:about )?"
+    rf"((?:{_SPAN.pattern}(?:[\s,]|and\b)*)+)",
+    re.IGNORECASE,
+)
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -150,30 +162,36 @@ def _error(
 ) -> ProviderError:
     kind = _kind(heard, status, asked, is_page=body.startswith("<"))
     refusal = refused(heard, status, asked) if kind in _REFUSING_KINDS else None
-    if refusal is not None and kind in ("provider", "overloaded"):
-        kind = "bad_request"  # said with a 5xx, and no less final
+    too_long = kind == "context_overflow"
+    size = named(heard.message, heard.fields) if too_long else Size()
+    if size.prompt_fits and (field := cap(asked)) is not None:
+        refusal = field
+    # A refusal said with a 5xx is no less final. A cap that leaves some room remains an overflow: where leaving it out does
+    # not help, because the family needs one (Messages), a shorter prompt does.
+    if refusal is not None and (kind in ("provider", "overloaded") or size.cap_never_fits):
+        kind = "bad_request"
     retryable = kind in _RETRYABLE_KINDS or (
         kind not in _FINAL_KINDS and (status is None or status in RETRYABLE_STATUSES)
     )
-    too_long = kind == "context_overflow"
-    asked_tokens, limit_tokens = named(heard.message, heard.fields) if too_long else (None, None)
     veto = {"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower())
     return ProviderError(
-        _with_numbers(message, asked_tokens, limit_tokens),
+        _with_numbers(message, size),
         kind=kind,
         retryable=retryable,
         status=status,
         headers=headers,
         code=heard.code,
         provider_type=heard.type,
-        retry_after_s=_first(retry_after(headers, now), heard.renewed_in_s, wait_named(heard.message)),
+        retry_after_s=_longest(
+            retry_after(headers, now), heard.wait_s, heard.renewed_in_s, wait_named(heard.message)
+        ),
         # Its word is about the same request: neither permission nor veto says anything of a shorter or a plainer one.
         veto=None if too_long or refusal is not None else veto,
         body=body[:DETAIL_LIMIT],
         hint=None if refusal is not None else _hint(kind, status, key_env, _renewal(heard)),
         refused=refusal,
-        asked_tokens=asked_tokens,
-        limit_tokens=limit_tokens,
+        asked_tokens=size.prompt,
+        limit_tokens=size.limit,
     )
 
 
@@ -187,13 +205,21 @@ def _kind(heard: Said, status: int | None, asked: Mapping[str, Any], *, is_page:
     words = f"{heard.code} {heard.type} {heard.message or '(no body)'}"
     if can_never_fit(words):
         return "context_overflow"
-    # "rate limit" and "invalid request" are also said of other things; a definite status knows better.
-    if known not in (None, "bad_request", "rate_limit") or (
-        known == "rate_limit" and status not in _STATUS_KINDS
-    ):
+    if known not in (None, "bad_request", "rate_limit"):
         return known
-    if not is_page and (worded := _worded(words, heard, status, asked)):
-        return worded
+    spent = not is_page and is_spent(
+        words,
+        heard.quotas,
+        throttled=known == "rate_limit" or status == 429,
+        waits=heard.wait_s is not None or wait_named(heard.message) is not None,
+    )
+    # "rate limit" and "invalid request" are also said of other things; a definite status knows better.
+    if known == "rate_limit" and status not in _STATUS_KINDS:
+        return "quota" if spent else known
+    if not is_page and _is_too_long(words, heard, status, asked):
+        return "context_overflow"
+    if spent:
+        return "quota"
     if status is None:
         return known or "provider"
     return (
@@ -203,29 +229,21 @@ def _kind(heard: Said, status: int | None, asked: Mapping[str, Any], *, is_page:
     )
 
 
-def _worded(
-    words: str, heard: Said, status: int | None, asked: Mapping[str, Any]
-) -> Literal["context_overflow", "quota"] | None:
-    """The kinds that some providers name in nothing but a text."""
-    # An empty body says only what its status does, but for one; and some statuses are about whoever asks.
-    if (heard.message or status == 400) and status not in _FINAL_STATUSES:
-        large = status in _WEAK_STATUSES and text_bytes(asked) >= LARGE_BYTES
-        if is_too_long(words, large=large):
-            return "context_overflow"
-    if _SPENT.search(words.lower()) and (
-        wait_named(heard.message) is None
-        or _LONG_SPENT.search(f"{words} {heard.fields.get('details')}".lower())
-    ):
-        return "quota"
-    return None
+def _is_too_long(words: str, heard: Said, status: int | None, asked: Mapping[str, Any]) -> bool:
+    """Whether a text says so that may say it: some statuses are about whoever asks."""
+    # An empty body says only what its status does, but for one.
+    if status in _FINAL_STATUSES or not (heard.message or status == 400):
+        return False
+    large = status in _WEAK_STATUSES and text_bytes(asked) >= LARGE_BYTES
+    return is_too_long(words, large=large)
 
 
-def _with_numbers(message: str, asked: int | None, limit: int | None) -> str:
+def _with_numbers(message: str, size: Size) -> str:
     """The message with the sizes that it lacks: they stand in fields of their own, or behind its end."""
     digits = re.sub(r"(?<=\d),(?=\d)", "", message)
     missing = [
         f"{count} {what}"
-        for count, what in ((asked, "tokens asked for"), (limit, "allowed"))
+        for count, what in ((size.prompt, "tokens asked for"), (size.limit, "allowed"))
         if count is not None and str(count) not in digits
     ]
     return f"{message} ({', '.join(missing)})" if missing else message
@@ -242,15 +260,18 @@ def _hint(kind: ErrorKind, status: int | None, key_env: Sequence[str], renewal: 
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds the server asks to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date, RFC 9110
-    10.2.3).
+    """Seconds the server asks to wait, from `retry-after-ms` and `Retry-After` (seconds or an HTTP date, RFC 9110 10.2.3),
+    the longer of the two.
 
-    None where it says nothing usable: not a number, negative, not finite.
+    None where they say nothing usable: not a number, negative, not finite.
     """
     milliseconds = number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after")
+    return _longest(
+        None if milliseconds is None else milliseconds / 1000, _seconds(headers.get("retry-after"), now)
+    )
+
+
+def _seconds(value: str | None, now: float) -> float | None:
     seconds = number(value)
     if seconds is not None or value is None:
         return seconds
@@ -266,34 +287,36 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 def wait_named(text: str) -> float | None:
     """Seconds that a message asks to wait: "try again in 1.2s", "in 6ms", "in 1m12.5s", "retry after 20 seconds".
 
-    Some providers name the time nowhere else (product R4). None where there is none.
+    Some providers name the time nowhere else (product R4). The longest, where there are several; None where there is none.
     """
-    match = _WAIT.search(text)
-    if match is None:
-        return None
-    spans = _SPAN.findall(match[1].lower())
+    return _longest(*(_span(found[1]) for found in _WAIT.finditer(text)))
+
+
+def _span(text: str) -> float | None:
+    """Seconds of a time in one or several units."""
     return number(
         sum(
-            float(count) * (0.001 if unit.startswith(("ms", "mil")) else _UNITS[unit[0]])
-            for count, unit in spans
+            float(count.replace(",", "")) * (0.001 if unit.startswith(("ms", "mil")) else _UNITS[unit[0]])
+            for count, unit in _SPAN.findall(text.lower())
         )
     )
 
 
-def _renewal(said: Said) -> str:
+def _renewal(heard: Said) -> str:
     """When a quota is renewed, in words that go on with a sentence; "" where it was not said."""
-    seconds = said.renewed_in_s
+    seconds = heard.renewed_in_s
     if seconds is not None:
         return f" for {seconds / 3600:.1f} h" if seconds >= 3600 else f" for {seconds / 60:.0f} min"
     try:
         return (
             ""
-            if said.renewed_t is None
-            else f" until {datetime.fromtimestamp(said.renewed_t, UTC):%Y-%m-%d %H:%M} UTC"
+            if heard.renewed_t is None
+            else f" until {datetime.fromtimestamp(heard.renewed_t, UTC):%Y-%m-%d %H:%M} UTC"
         )
     except (ValueError, OverflowError, OSError):
         return ""  # a time that no calendar has
 
 
-def _first(*waits: float | None) -> float | None:
-    return next((wait for wait in waits if wait is not None), None)
+def _longest(*waits: float | None) -> float | None:
+    """The longest of several hints (product R4): whoever heeds the shorter one is turned away again."""
+    return max((wait for wait in waits if wait is not None), default=None)

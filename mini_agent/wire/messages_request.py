@@ -26,11 +26,15 @@ _LEFT_OUT = {"type": "text", "text": "(The beginning of this conversation was le
 
 
 def encode(request: Request, profile: Profile, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The body of a request. without: what is left out, because the provider refused it (`Attempt.without`)."""
+    """The body of a request. without: what is left out, because the provider refused it (`Attempt.without`).
+
+    A cap on the answer is always needed: of that, only what was asked for is left out.
+    """
     model = request.model or profile.model
+    capped = request.max_tokens is not None and without.isdisjoint(_cap_names(profile))
     body: dict[str, Any] = {
         "model": model,
-        "max_tokens": _max_tokens(request, profile, model),
+        "max_tokens": request.max_tokens if capped else _own_cap(profile, model),
         "messages": _messages(*kept(request.messages, profile, without)),
     }
     if request.system:
@@ -41,13 +45,19 @@ def encode(request: Request, profile: Profile, without: frozenset[str] = frozens
             for tool in request.tools
         ]
     body["stream"] = request.stream
-    return _with_room(shaped(body, request, profile, without))
+    return _with_room(shaped(body, request, profile, without - _cap_names(profile)))
 
 
-def _max_tokens(request: Request, profile: Profile, model: str) -> int:
-    """What was asked for, else as much as the model gives, so that a long file is not cut."""
+def _cap_names(profile: Profile) -> frozenset[str]:
+    """What `Attempt.without` may call the cap on the answer: our name or the vendor's, as a pointer or not."""
+    names = ("max_tokens", profile.rename.get("max_tokens", "max_tokens"))
+    return frozenset(f"{mark}{name}" for mark in ("", "/") for name in names)
+
+
+def _own_cap(profile: Profile, model: str) -> int:
+    """As much as the model gives, so that a long file is not cut."""
     known = [cap for cap in (profile.default_max_tokens, profile.facts(model).max_output) if cap is not None]
-    return request.max_tokens or min(known, default=DEFAULT_MAX_TOKENS)
+    return min(known, default=DEFAULT_MAX_TOKENS)
 
 
 def _with_room(body: dict[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,11 @@ ROWS = (
     Row("range of input length should be", "Alibaba Cloud"),
     Row("prompt exceeds max length", "Zhipu, code 1261"),
     Row("exceeds max_seq_len", "other engines"),
+    Row(
+        "tokens + `max_new_tokens` must be",
+        "Hugging Face TGI: `inputs` tokens + `max_new_tokens` must be <= N",
+    ),
+    Row("`inputs` must have less than", "Hugging Face TGI"),
     Row("contextwindowexceedederror", "LiteLLM, the name of its exception"),
     Row("string_too_long", "OpenAI: a content string longer than its limit"),
     Row("string_above_max_length", "OpenAI, as a code"),
@@ -78,9 +83,16 @@ _THROTTLED = re.compile(
 )
 """Throttling and billing, whatever else is said."""
 
-_COUNT = r"(\d[\d,]*)"
+_COUNT = r"(\d[\d,]{0,24})"
 _LIMIT = re.compile(rf"\blimit(?: is| of)?:? {_COUNT}\b")
 _REQUESTED = re.compile(rf"\brequested:? {_COUNT}\b(?! output)")
+
+_TOKENS = re.compile(r"\btokens?\b|\btp[md]\b")
+_OTHERS = re.compile(
+    r"\brequests per|\b(?:rp[md]|ip[md])\b|\bimages\b|\b(?:image|body|file) size|bytes\b|\d ?[km]i?b\b"
+    r"|\bconcurren|\bconnections\b"
+)
+"""What is counted: tokens, of which a shorter request has fewer, or something else."""
 
 _LIMITS = tuple(
     re.compile(pattern)
@@ -92,37 +104,83 @@ _LIMITS = tuple(
         rf"token limit: {_COUNT}",
         rf"with {_COUNT} maximum context length",
         rf"input length should be \[\d+, {_COUNT}\]",
+        rf"max_new_tokens`? must be <= {_COUNT}",
+        rf"must have less than {_COUNT} tokens",
         rf"\bn_ctx\W{{1,3}}{_COUNT}",
         rf"> {_COUNT}\b",
         _LIMIT.pattern,
     )
 )
-_ASKED = tuple(
+_PROMPTS = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"\btotal of (?:at least )?{_COUNT} tokens",
-        rf"\brequested:? (?:about )?{_COUNT}\b(?! output)",
         rf"resulted in {_COUNT} tokens",
         rf"too long: {_COUNT} (?:tokens )?>",
         rf"token count (?:of )?\(?{_COUNT}",
         rf"(?:request|prompt) (?:contains|has) (?:at least )?{_COUNT}",
         rf"(?:request|input|prompt) \({_COUNT} tokens\)",
         rf"passed {_COUNT} input tokens",
+        rf"given: {_COUNT}\b",
         rf"input length:? \(?{_COUNT}\)? exceeds",
         rf"keep the first {_COUNT} tokens",
         rf"\bn_keep\W{{1,3}}{_COUNT}",
     )
 )
+_TOTALS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"\btotal of (?:at least )?{_COUNT} tokens",
+        rf"\brequested:? (?:about )?{_COUNT}\b(?! output)",
+    )
+)
+_CAPS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"{_COUNT} (?:tokens )?(?:in|for) the (?:completion|output)",  # OpenAI, DeepSeek, vLLM; OpenRouter; SGLang
+        rf"requested {_COUNT} output tokens",  # vLLM
+        rf"tokens\W is too large: {_COUNT}",  # vLLM, of the field
+        rf"and {_COUNT} `?max_new_tokens",  # Hugging Face
+    )
+)
 _SUM = re.compile(rf"{_COUNT} \+ {_COUNT} > {_COUNT}")
+"""Anthropic's: the prompt, the cap on the answer, the limit."""
+
+
+class Size(NamedTuple):
+    """Tokens, as far as an error names them: what the prompt has, what the answer may have at most, and what both may have
+    together.
+    """
+
+    prompt: int | None = None
+    cap: int | None = None
+    limit: int | None = None
+
+    @property
+    def prompt_fits(self) -> bool:
+        """Whether the prompt would fit but for the cap: a lower one mends it."""
+        if self.prompt is None or self.cap is None or self.limit is None:
+            return False
+        return self.prompt < self.limit < self.prompt + self.cap
+
+    @property
+    def cap_never_fits(self) -> bool:
+        """Whether no prompt is short enough for the cap."""
+        return self.cap is not None and self.limit is not None and self.cap >= self.limit
 
 
 def can_never_fit(text: str) -> bool:
-    """Whether a limit per minute is less than this one request takes: it reads like throttling, and waiting is no use."""
+    """Whether a limit per minute is less than the tokens of this one request: it reads like throttling, and waiting is no
+    use.
+    """
     text = text.lower()
-    limit, requested = _LIMIT.search(text), _REQUESTED.search(text)
-    if limit is not None and requested is not None and _int(requested[1]) > _int(limit[1]):
+    if _OTHERS.search(text):
+        return False
+    if "request too large for" in text:
         return True
-    return "request too large for" in text
+    limit, requested = _LIMIT.search(text), _REQUESTED.search(text)
+    if limit is None or requested is None or _TOKENS.search(text) is None:
+        return False
+    return _int(requested[1]) > _int(limit[1])
 
 
 def is_too_long(text: str, *, large: bool) -> bool:
@@ -141,16 +199,27 @@ def is_too_long(text: str, *, large: bool) -> bool:
     )
 
 
-def named(text: str, fields: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The tokens that were asked for and the limit, None for what is not named. fields: the error's own (llama.cpp)."""
+def named(text: str, fields: Mapping[str, Any]) -> Size:
+    """The numbers that an error names. fields: the error's own (llama.cpp)."""
     text = text.lower()
     if (found := _SUM.search(text)) is not None:
-        return _int(found[1]) + _int(found[2]), _int(found[3])
-    asked, limit = fields.get("n_prompt_tokens"), fields.get("n_ctx")
-    return (
-        asked if type(asked) is int else _first(_ASKED, text),
+        return Size(_int(found[1]), _int(found[2]), _int(found[3]))
+    prompt, limit = fields.get("n_prompt_tokens"), fields.get("n_ctx")
+    cap = _first(_CAPS, text)
+    return Size(
+        prompt if type(prompt) is int else _prompt(text, cap),
+        cap,
         limit if type(limit) is int else _first(_LIMITS, text),
     )
+
+
+def _prompt(text: str, cap: int | None) -> int | None:
+    """The prompt's own part. It is in several parts, some of them unheard of: what is not the cap's is the prompt's."""
+    prompt = _first(_PROMPTS, text)
+    if prompt is not None:
+        return prompt
+    total = _first(_TOTALS, text)
+    return total - cap if total is not None and cap is not None and cap < total else total
 
 
 def _first(patterns: Iterable[re.Pattern[str]], text: str) -> int | None:

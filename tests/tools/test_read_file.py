@@ -3,6 +3,8 @@
 import asyncio
 import codecs
 import os
+import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,8 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mini_agent.core.errors import ToolError
-from mini_agent.workspace.spill import LIMIT
+from mini_agent.workspace.files import Files
+from mini_agent.workspace.spill import LIMIT, Spill, cut
 from mini_agent_tools.read_file import LINE_CHARACTERS, LINES, SIZE, Window
+
+CUT = re.compile(r" \[([\d,]+) more bytes of this line: read on with offset (-\d+)\]\n?")
 
 posix = pytest.mark.skipif(os.name == "nt", reason="special files of a POSIX system")
 
@@ -88,9 +93,74 @@ async def test_g16_an_offset_past_the_end_is_told_how_many_lines_there_are(
 async def test_g16_one_enormous_line_is_cut_and_said_to_be(bench, ended: bytes) -> None:
     bench.file("a", "\u20ac".encode() * 1_500_000 + ended)
     content = (await bench.call("read_file", path="a")).content
-    assert content.startswith("\u20ac" * LINE_CHARACTERS + " [4,494,000 more bytes of this line]")
+    assert content.startswith(
+        "\u20ac" * LINE_CHARACTERS + " [4,494,000 more bytes of this line: read on with offset -6000]"
+    )
     assert content.endswith(ended.decode())
     assert "\ufffd" not in content
+
+
+async def whole_line(bench, path: str, offset: int) -> str:
+    """A line, read as the notes say."""
+    text = ""
+    while True:
+        content = (await bench.call("read_file", path=path, offset=offset, limit=1)).content
+        assert len(content.encode()) <= LIMIT
+        note = CUT.search(content)
+        if note is None:
+            return text + content.partition("\n")[0]
+        text += content[: note.start()]
+        offset = int(note[2])
+
+
+@pytest.mark.parametrize("unit", ["x", "caf\xe9 ", "\u20ac", "\U0001f600", "a\u20ac\U0001f600"])
+async def test_g16_the_rest_of_an_enormous_line_is_read_by_its_notes(bench, unit: str) -> None:
+    line = (unit * 100_000)[:100_000]
+    bench.file("a", f"before\n{line}\r\nbehind\n".encode())
+    content = (await bench.call("read_file", path="a")).content
+    assert content.endswith("]\nbehind\n")  # the others keep their numbers
+    assert await whole_line(bench, "a", 2) == line
+    assert await whole_line(bench, "a", 3) == "behind"
+    bench.file("b", codecs.BOM_UTF8 + line.encode())
+    assert await whole_line(bench, "b", 1) == line
+
+
+async def test_g16_behind_the_rest_of_a_line_the_file_goes_on(bench) -> None:
+    bench.file("a", b"one\n" + b"x" * (LINE_CHARACTERS + 3) + b"\nthree\nfour\n")
+    rest = -(4 + LINE_CHARACTERS)
+    shown = await bench.call("read_file", path="a")
+    assert (
+        f"{'x' * LINE_CHARACTERS} [3 more bytes of this line: read on with offset {rest}]\nthree"
+        in shown.content
+    )
+    content = (await bench.call("read_file", path="a", offset=rest, limit=2)).content
+    assert content.startswith("xxx\nthree\n[Lines 2-3, from byte 2,004; the file goes on, ")
+    assert content.endswith(" Read on with offset 4.]")
+    content = (await bench.call("read_file", path="a", offset=rest)).content
+    assert content == "xxx\nthree\nfour\n[Lines 2-4, from byte 2,004: the end of the file.]"
+
+
+@pytest.mark.parametrize("offset", [0, -1, -20, 1 - LINE_CHARACTERS])
+async def test_an_offset_from_the_end_is_refused(bench, offset: int) -> None:
+    """No note names it, and other tools take it so."""
+    bench.file("a", b"x\n" * 5000)
+    assert "from 1" in await bench.refusal("read_file", path="a", offset=offset)
+
+
+@pytest.mark.parametrize("data", [b"x" * 3000, b"x" * 2999 + b"\n"])
+async def test_a_byte_past_the_end_is_told_how_many_there_are(bench, data: bytes) -> None:
+    bench.file("a", data)
+    for offset in -3000, -3001, -(10**30):
+        assert await bench.refusal("read_file", path="a", offset=offset) == "a has only 3,000 bytes."
+
+
+async def test_a7_all_of_a_result_that_is_one_line_can_be_read(bench) -> None:
+    kept = Spill(bench.root.parent / "spill", "run", now=lambda: 0.0)
+    bench.context = replace(bench.context, files=Files(bench.root, readable=kept.folder), spill=kept)
+    result = "{" + ", ".join(f'"{number}": "caf\xe9"' for number in range(20_000)) + "}"
+    path = cut(result, kept).partition("the whole is in ")[2].partition(", which read_file shows]")[0]
+    assert bench.context.files.workspace.may_read(bench.preview("read_file", path=path).targets[0])
+    assert await whole_line(bench, path, 1) == result
 
 
 async def test_g16_many_lines_are_shown_in_parts_that_join(bench) -> None:
@@ -176,13 +246,16 @@ def windowed(data: bytes, cuts: list[int], offset: int, limit: int) -> str:
 
 
 BYTES = st.lists(
-    st.sampled_from([b"a", b"\n", b"\r", b"\r\n", b"\xe9", "\u20ac".encode(), b"\0", b"b" * 4001])
+    st.sampled_from(
+        [b"a", b"\n", b"\r", b"\r\n", b"\xe9", "\u20ac".encode(), b"\0", b"b" * 4001, b"\x80" * 4001]
+    )
 ).map(b"".join)
 PLACE = st.integers(1, 6)
+OFFSET = PLACE | st.integers(-12_000, -LINE_CHARACTERS)
 
 
 @settings(deadline=None)
-@given(BYTES, st.lists(st.integers(0, 10_000)), PLACE, PLACE)
+@given(BYTES, st.lists(st.integers(0, 10_000)), OFFSET, PLACE)
 def test_the_chunks_of_a_file_make_no_difference(
     data: bytes, cuts: list[int], offset: int, limit: int
 ) -> None:
@@ -207,6 +280,33 @@ def test_a_window_is_those_lines_of_the_text(text: str, offset: int, limit: int)
         assert shown.startswith(("refused", "[The file is empty"))
 
 
+@settings(deadline=None)
+@given(
+    BYTES,
+    st.sampled_from([b"a", b"\x80", b"\xc3", "\u20ac".encode()]),
+    st.integers(0, 3),
+    st.integers(0, 70_000),
+)
+def test_the_notes_of_a_cut_line_lead_through_all_of_its_bytes(
+    data: bytes, unit: bytes, before: int, size: int
+) -> None:
+    line = b"." * before + (unit * size)[:size] + data.partition(b"\n")[0].rstrip(b"\r")
+    whole, offset = b"one\n" + line + b"\ntwo\n", 2
+    text = ""
+    while True:
+        shown = windowed(whole, [], offset, 1)
+        note = CUT.search(shown)
+        if note is None:
+            break
+        text += shown[: note.start()]
+        left, rest = int(note[1].replace(",", "")), -int(note[2])
+        assert rest - (-offset if offset < 0 else 4) >= LINE_CHARACTERS - 3
+        assert rest + left == 4 + len(line)
+        assert text == whole[4:rest].decode(errors="replace").replace("\0", "\ufffd")
+        offset = -rest
+    assert text + shown.partition("\n")[0] == line.decode(errors="replace").replace("\0", "\ufffd")
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
 @given(st.binary(max_size=300))
 async def test_any_file_is_read_or_refused(bench, data: bytes) -> None:
@@ -227,3 +327,11 @@ async def test_a7_what_is_shown_at_a_time_is_never_too_large_for_a_result(bench,
     content = (await bench.call("read_file", path="a", limit=40_000)).content
     assert "Read on with offset" in content
     assert len(content.encode()) <= LIMIT
+
+
+@pytest.mark.parametrize("byte", [b"x", b"\xff", "\U0001f600".encode()])
+async def test_a7_the_rest_of_a_line_is_never_too_large_for_a_result(bench, byte: bytes) -> None:
+    bench.file("a", byte * 100_000 + b"\n" + (b"y" * 100 + b"\n") * 2000)
+    content = (await bench.call("read_file", path="a", offset=-LINE_CHARACTERS)).content
+    assert "Read on with offset" in content
+    assert SIZE - 200 < len(content.encode()) <= LIMIT

@@ -23,12 +23,12 @@ def numbered(rows: list[Any]) -> list[str]:
 OVERFLOWS = [
     # provider, what it says, tokens asked for, limit
     ("openai", "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce the length of the messages.", 9000, 8192),
-    ("openai, completions", "This model's maximum context length is 8191 tokens, however you requested 10346 tokens (10246 in your prompt; 100 for the completion).", 10346, 8191),
+    ("openai, completions", "This model's maximum context length is 8191 tokens, however you requested 10346 tokens (10246 in your prompt; 100 for the completion).", 10246, 8191),
     ("openai responses", "Your input exceeds the context window of this model. Please adjust your input and try again.", None, None),
-    ("deepseek", "This model's maximum context length is 131072 tokens. However, you requested 140000 tokens (132000 in the messages, 8000 in the completion).", 140000, 131072),
-    ("openrouter", "This endpoint's maximum context length is 128000 tokens. However, you requested about 140000 tokens (130000 of text input, 10000 in the output).", 140000, 128000),
+    ("deepseek", "This model's maximum context length is 131072 tokens. However, you requested 140000 tokens (132000 in the messages, 8000 in the completion).", 132000, 131072),
+    ("openrouter", "This endpoint's maximum context length is 128000 tokens. However, you requested about 140000 tokens (130000 of text input, 10000 in the output).", 130000, 128000),
     ("anthropic", "prompt is too long: 212345 tokens > 200000 maximum", 212345, 200000),
-    ("anthropic, with the cap", "input length and `max_tokens` exceed context limit: 156321 + 48384 > 200000, decrease input length or `max_tokens` and try again", 204705, 200000),
+    ("anthropic, with the cap", "input length and `max_tokens` exceed context limit: 156321 + 48384 > 200000, decrease input length or `max_tokens` and try again", 156321, 200000),
     ("anthropic, bytes", "request_too_large: Request size exceeds model context window", None, None),
     ("bedrock", "ValidationException: Input is too long for requested model.", None, None),
     ("gemini", "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).", 1196265, 1048575),
@@ -38,7 +38,7 @@ OVERFLOWS = [
     ("vllm", "This model's maximum context length is 4096 tokens. However, you requested 0 output tokens and your prompt contains at least 4097 input tokens, for a total of at least 4097 tokens. Please reduce the length of the input prompt or the number of requested output tokens.", 4097, 4096),
     ("vllm, newer", "You passed 5001 input tokens and requested 100 output tokens. However, the model's context length is only 4096 tokens, resulting in a maximum input length of 3996 tokens. Please reduce the length of the input prompt.", 5001, 4096),
     ("vllm, engine", "The decoder prompt (length 5000) is longer than the maximum model length of 4096.", None, 4096),
-    ("sglang", "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of 138000 tokens: 130000 tokens from the input messages and 8000 tokens for the completion.", 138000, 131072),
+    ("sglang", "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of 138000 tokens: 130000 tokens from the input messages and 8000 tokens for the completion.", 130000, 131072),
     ("together", "The input (300000 tokens) is longer than the model's context length (262144 tokens).", 300000, 262144),
     ("poolside", "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.", 131393, 131040),
     ("litellm", "litellm.ContextWindowExceededError: the prompt was refused", None, None),
@@ -56,8 +56,30 @@ OVERFLOWS = [
     ("other engines, 2", "prompt length 5000 exceeds max_seq_len 4096", None, None),
     ("alibaba", "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", None, 129024),
     ("zhipu", "Prompt exceeds max length", None, None),
+    ("openai, functions", "This model's maximum context length is 4097 tokens. However, you requested 7000 tokens (4000 in the messages, 2000 in the functions, and 1000 in the completion).", 6000, 4097),
+    ("tgi", "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 2000 `inputs` tokens and 1024 `max_new_tokens`", 2000, 1512),
+    ("tgi, inputs", "Input validation error: `inputs` must have less than 1024 tokens. Given: 1872", 1872, 1024),
 ]  # fmt: skip
-"""Who says it, what, and the tokens asked for and the limit that are named in it."""
+"""Who says it, what, and the tokens of the prompt and the limit that are named in it."""
+
+CAPPED = [
+    # who, what, the prompt's tokens, the limit, whether no prompt is short enough
+    ("openai", "This model's maximum context length is 8192 tokens. However, you requested 20100 tokens (100 in the messages, 20000 in the completion). Please reduce the length of the messages or completion.", 100, 8192, True),
+    ("openai, completions", "This model's maximum context length is 8191 tokens, however you requested 8346 tokens (246 in your prompt; 8100 for the completion).", 246, 8191, False),
+    ("openai, functions", "This model's maximum context length is 4097 tokens. However, you requested 5059 tokens (3900 in the messages, 159 in the functions, and 1000 in the completion).", 4059, 4097, False),
+    ("deepseek", "This model's maximum context length is 65536 tokens. However, you requested 66000 tokens (58000 in the messages, 8000 in the completion).", 58000, 65536, False),
+    ("anthropic", "input length and `max_tokens` exceed context limit: 100 + 300000 > 200000, decrease input length or `max_tokens` and try again", 100, 200000, True),
+    ("anthropic, near", "input length and `max_tokens` exceed context limit: 197202 + 21333 > 200000, decrease input length or `max_tokens` and try again", 197202, 200000, False),
+    ("openrouter", "This endpoint's maximum context length is 128000 tokens. However, you requested about 140000 tokens (5000 of text input, 3000 of tool input, 132000 in the output). Please reduce the length of either one.", 8000, 128000, True),
+    ("vllm", "This model's maximum context length is 6048 tokens. However, you requested 6616 tokens (568 in the messages, 6048 in the completion). Please reduce the length of the messages or completion.", 568, 6048, True),
+    ("vllm, the field", "'max_tokens' or 'max_completion_tokens' is too large: 8000. This model's maximum context length is 4096 tokens and your request has 100 input tokens (8000 > 4096 - 100).", 100, 4096, True),
+    ("vllm, at least", "This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens and your prompt contains at least 62466 input tokens, for a total of at least 128001 tokens.", 62466, 128000, False),
+    ("vllm, newer", "You passed 3997 input tokens and requested 100 output tokens. However, the model's context length is only 4096 tokens, resulting in a maximum input length of 3996 tokens. Please reduce the length of the input prompt.", 3997, 4096, False),
+    ("sglang", "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of 138000 tokens: 6000 tokens from the input messages and 132000 tokens for the completion.", 6000, 131072, True),
+    ("tgi", "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1000 `inputs` tokens and 1024 `max_new_tokens`", 1000, 1512, False),
+    ("litellm", "litellm.ContextWindowExceededError: AnthropicException - input length and `max_tokens` exceed context limit: 188,059 + 20,000 > 200,000", 188059, 200000, False),
+]  # fmt: skip
+"""What is said where the prompt would fit, but for the room that the answer is to have."""
 
 TOO_LARGE = "Request too large for m on tokens per min (TPM): Limit 8000, Requested 34031, please reduce your message size"
 
@@ -70,7 +92,64 @@ NEVER_FIT = [
 ]  # fmt: skip
 """Limits per minute or day that are less than one request takes."""
 
+NOT_TOKENS = [
+    "Rate limit: Limit 10, Used 10, Requested 100 of 5. Please try again in 2s",
+    "Rate limit reached for m on requests per min (RPM): Limit 3, Used 3, Requested 5. Please try again in 2s. Fewer tokens do not help.",
+    "Rate limit reached for images per minute: Limit 5, Used 4, Requested 10. Please try again in 2s.",
+    "Too many concurrent streams, tokens aside: limit 5, requested 8. Please try again in 2s.",
+    "Bandwidth of tokens: limit: 1048576 bytes per minute, requested: 2097152. Please try again in 2s.",
+    "Connections limit 5, requested 8. Please try again in 2s.",
+]  # fmt: skip
+"""Limits on something else, of which a shorter request takes no less."""
+
 FITS_LATER = "Rate limit reached for m on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in 2s."
+
+SPENT = [
+    # status, error
+    (429, {"message": "Your account org-1 is suspended, please check your plan and billing details", "type": "exceeded_current_quota_error"}),
+    (429, {"message": "You exceeded your current token quota: <org-1> 100, please check your account balance", "type": "exceeded_current_quota_error"}),
+    *((429, {"code": code, "message": "..."}) for code in ("1110", "1111", "1112", "1113", "1121", "1304", "1308", "1309", "1310")),
+    (429, {"message": "余额不足或无可用资源包,请充值。"}),
+    (400, {"code": "Arrearage", "message": "Access denied, please make sure your account is in good standing.", "type": "Arrearage"}),
+    (429, {"message": "Your team 16f2 has either used all available credits or reached its monthly spending limit. To continue making API requests, please purchase more credits or raise your spending limit."}),
+    (403, {"message": "You have run out of credits or need a Grok subscription. personal-team-blocked:spending-limit. Your team reached its spending limit."}),
+    (400, {"message": "You have reached your specified API usage limits. You will regain access on 2026-02-01 at 00:00 UTC.", "type": "invalid_request_error"}),
+    (429, {"message": "This request would exceed your daily rate limit of 1,000,000 tokens", "type": "rate_limit_error"}),
+    (429, {"message": "Free tier daily limit reached"}),
+    (429, {"message": "you have used up your daily free allocation of 10,000 neurons"}),
+    (429, {"message": "You have exceeded your weekly usage limit"}),
+    (429, {"message": "The usage limit has been reached"}),
+    (403, {"message": "Key limit exceeded (monthly limit). Manage it using https://openrouter.ai/settings/keys"}),
+    (402, {"message": "This request requires more credits, or fewer max_tokens. You requested up to 32000 tokens, but can only afford 2666."}),
+    (429, {"message": "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day", "code": 429}),
+    (429, {"message": "Rate limit exceeded: free-models-per-day-high-balance.", "type": "rate_limit_error", "code": "429"}),
+    (429, {"message": "Rate limit reached for m on requests per day. Limit 200 / day. Please try again in 20s."}),
+    (429, {"message": "Too many tokens per day, please wait before trying again.", "type": "ThrottlingException"}),
+    (429, {"message": "Your account reached TPD rate limit, current: 1500100, limit: 1500000", "type": "rate_limit_reached_error"}),
+    (429, {"message": "Trial key: 1000 API calls / month"}),
+    (429, {"message": "Quota exceeded for quota metric 'Requests' and limit 'Requests per day' of service 'x'."}),
+    (503, {"message": "Quota exceeded for requests per day"}),
+    (429, {"message": "insufficient credits, try again in 5s"}),
+]  # fmt: skip
+"""What is not there again while one waits at a prompt."""
+
+THROTTLED = [
+    {"message": "Quota exceeded for aiplatform.googleapis.com/generate_content_requests_per_minute_per_project_per_base_model with base model: gemini-pro. Please submit a quota increase request."},
+    {"message": "Quota exceeded for quota metric 'Generate Content API requests per minute' and limit 'GenerateContent request limit per minute for a region' of service 'generativelanguage.googleapis.com'"},
+    {"message": "You exceeded your current quota of 15 RPM"},
+    {"message": "You exceeded your current quota: 250000 TPM"},
+    {"message": "Quota exceeded: 5 requests / second"},
+    {"message": "Quota exceeded: 60 calls/min, 1000 calls/day"},
+    {"message": "Allocated quota exceeded, please increase your quota limit.", "code": "Throttling.AllocationQuota"},
+    {"message": "Rate limit exceeded: free-models-per-min. Add 10 credits to unlock 1000 free model requests per day"},
+    {"message": "Number of request tokens has exceeded your per-minute rate limit", "type": "rate_limit_error"},
+    {"message": "request reached max organization TPM: 32000, please try again after 1 seconds", "type": "rate_limit_reached_error"},
+    {"message": "Rate limit reached for m on tokens per day (TPD): Limit 100000, Used 97050, Requested 3019. Please try again in 59.616s.", "type": "tokens", "code": "rate_limit_exceeded"},
+    {"message": "Too many requests. With a monthly plan you can do more."},
+    {"code": "1302", "message": "High concurrency usage of this API, please reduce concurrency"},
+    {"code": "1305", "message": "..."},
+]  # fmt: skip
+"""What a wait helps against; all with status 429."""
 
 FIELDS = [
     # OpenAI and those who speak like it

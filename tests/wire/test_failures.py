@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from error_words import SPENT, THROTTLED, numbered
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mini_agent.core.errors import ModelError
-from mini_agent.wire.failures import failure, failure_inside, misdirected, retry_after
+from mini_agent.wire.failures import failure, failure_inside, misdirected, retry_after, wait_named
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,8 @@ def test_d04_code_and_type_decide_before_the_status(status, body, kind, retryabl
         (400, "Your credit balance is too low to access the Anthropic API.", "quota"),
         (403, "Sorry, your account balance is insufficient", "quota"),
         (429, "Too many requests, slow down", "rate_limit"),
-        (429, "Rate limit reached for requests per day", "rate_limit"),
+        (429, "Rate limit reached for requests per day", "quota"),
+        (400, "the page is rendered once per day", "bad_request"),
         (400, "the account page was not found", "bad_request"),
     ],
 )
@@ -136,6 +138,82 @@ def test_d04_a_quota_of_a_day_is_told_by_its_details():
         "details": details,
     }
     assert failure(429, {}, json.dumps([{"error": said}]).encode(), now=0).kind == "quota"
+
+
+@pytest.mark.parametrize(("status", "said"), SPENT, ids=numbered(SPENT))
+def test_d04_what_is_spent_is_not_asked_for_again_and_there_is_a_hint(status, said):
+    error = failure(status, {"retry-after": "1"}, json.dumps({"error": said}).encode(), now=0)
+    assert (error.kind, error.retryable) == ("quota", False)
+    assert "top it up" in error.hint
+    if status == 429:
+        assert failure_inside({"error": {**said, "code": said.get("code", 429)}}).kind == "quota"
+
+
+@pytest.mark.parametrize("said", THROTTLED, ids=numbered(THROTTLED))
+def test_d04_a_limit_of_a_minute_is_throttling(said):
+    error = failure(429, {}, json.dumps({"error": said}).encode(), now=0)
+    assert (error.kind, error.retryable, error.hint) == ("rate_limit", True, None)
+
+
+def google(
+    *violated, delay=None, message="You exceeded your current quota, please check your plan.", **metadata
+):
+    """The error object of Google's APIs. violated: names of quotas. metadata: that of its ErrorInfo."""
+    kind = "type.googleapis.com/google.rpc"
+    details = [
+        {"@type": f"{kind}.Help", "links": [{"description": "daily quotas", "url": "https://x/per-day"}]}
+    ]
+    if violated:
+        violations = [{"quotaMetric": "x/requests", "quotaId": name} for name in violated]
+        details.append({"@type": f"{kind}.QuotaFailure", "violations": violations})
+    if delay is not None:
+        details.append({"@type": f"{kind}.RetryInfo", "retryDelay": delay})
+    if metadata:
+        details.append({"@type": f"{kind}.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED", "metadata": metadata})
+    return {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": details}
+
+
+MINUTE, DAY = (
+    "GenerateRequestsPerMinutePerProjectPerModel-FreeTier",
+    "GenerateRequestsPerDayPerProjectPerModel",
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "wait"),
+    [
+        (google(MINUTE), "rate_limit", None),
+        (google(MINUTE, delay="34s"), "rate_limit", 34),
+        (google(delay="34.074824224s"), "rate_limit", 34.074824224),
+        (google(delay={"seconds": "34", "nanos": 5}), "rate_limit", 34),
+        (google(DAY, delay="34s"), "quota", 34),
+        (google(MINUTE, DAY, delay="47s"), "quota", 47),
+        (google(DAY, MINUTE, message="Resource has been exhausted"), "quota", None),
+        (google(quota_limit="GenerateContentRequestsPerMinutePerProjectPerRegion"), "rate_limit", None),
+        (google(quota_limit="GenerateContentRequestsPerDay"), "quota", None),
+        (google(), "quota", None),
+        (google(MINUTE, delay="3s", message="Slow down. Please retry in 40.5s."), "rate_limit", 40.5),
+        *((google(MINUTE, delay=odd), "rate_limit", None) for odd in ("", "s", "-5s", "nans", "1e400s")),
+        *((google(MINUTE, delay=odd), "rate_limit", None) for odd in ([], {}, True, {"seconds": None})),
+    ],
+)  # fmt: skip
+def test_d04_googles_details_name_the_quota_and_the_wait(said, kind, wait):
+    raw = json.dumps([{"error": said}])
+    passed_on = {"message": "Provider returned error", "code": 429, "metadata": {"raw": raw}}
+    for body in (raw, json.dumps({"error": passed_on})):
+        error = failure(429, {}, body.encode(), now=0)
+        assert (error.kind, error.retry_after_s) == (kind, wait)
+
+
+def test_d04_googles_details_are_read_in_a_text_as_well():
+    """LiteLLM makes one of the body that it got."""
+    for said, kind in (
+        (google(MINUTE, delay="34s"), "rate_limit"),
+        (google(MINUTE, DAY, delay="34s"), "quota"),
+    ):
+        text = f"litellm.RateLimitError: VertexAIException - {json.dumps({'error': said})}"
+        error = failure(429, {}, json.dumps({"error": {"message": text}}).encode(), now=0)
+        assert (error.kind, error.retry_after_s) == (kind, 34)
 
 
 def test_d07_what_a_gateway_got_itself_is_told():
@@ -177,8 +255,50 @@ def test_d01_retry_after_in_all_its_forms(value, seconds):
     assert retry_after({"retry-after": value}, now=1000.0) == seconds
 
 
-def test_r4_milliseconds_are_finer_than_seconds():
-    assert retry_after({"retry-after-ms": "250", "retry-after": "1"}, now=0) == 0.25
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("retry after 20 seconds", 20),
+        ("please try again after 1 seconds", 1),
+        ("Retry-After: 30s", 30),
+        ("Please wait for 1 minute", 60),
+        ("Please wait 71520 seconds before retrying.", 71520),
+        ("try again in about 1,200 seconds", 1200),
+        ("try again in 1 hour, 20 minutes and 5 seconds", 4805),
+        ("try again in 2 days", 172800),
+        ('{"retryDelay": "34s"}', 34),
+        ("try again in 5s, or retry in 2m", 120),
+        ("try again at 12:00", None),
+        ("retry after -5 s", None),
+        ("it took 30 seconds", None),
+    ],
+)
+def test_r4_a_wait_is_read_in_a_message(text, seconds):
+    assert wait_named(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("headers", "said", "seconds"),
+    [
+        ({"retry-after": "0"}, {"message": "Please try again in 17 seconds"}, 17),
+        ({"retry-after": "5"}, {"message": "Please try again in 86400s"}, 86400),
+        ({"retry-after": "60"}, {"message": "try again in 2s"}, 60),
+        ({"retry-after": "60", "retry-after-ms": "10"}, {}, 60),
+        ({"retry-after": "1", "retry-after-ms": "1500"}, {}, 1.5),
+        ({"retry-after-ms": "250"}, {}, 0.25),
+        ({"retry-after": "2", "retry-after-ms": "nan"}, {}, 2),
+        ({"retry-after": "2", "retry-after-ms": "-5"}, {}, 2),
+        ({"retry-after": "inf"}, {"message": "retry in 1m12.5s"}, 72.5),
+        ({"retry-after": "Thu, 01 Jan 1970 00:16:43 GMT"}, {"message": "try again in 2s"}, 3),
+        ({"retry-after": "5"}, {"resets_in_seconds": 9568}, 9568),
+        ({"retry-after": "5"}, {"resets_in_seconds": -1}, 5),
+        ({"retry-after": "5"}, {"details": [{"retryDelay": "34s"}, {"retryDelay": "2s"}]}, 34),
+        ({}, {"message": "busy"}, None),
+    ],
+)
+def test_r4_of_several_hints_the_largest_counts(headers, said, seconds):
+    body = json.dumps({"error": {"message": "busy", **said}}).encode()
+    assert failure(429, headers, body, now=1000.0).retry_after_s == seconds
 
 
 def test_r4_the_veto_is_read():

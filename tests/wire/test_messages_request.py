@@ -197,6 +197,23 @@ def test_max_tokens_is_always_there(
     assert encode(Request((user("hi"),), model="m", max_tokens=asked), profile)["max_tokens"] == sent_
 
 
+@pytest.mark.parametrize(
+    ("default", "most", "sent_"), [(None, None, 8192), (100, 64_000, 100), (None, 64_000, 64_000)]
+)
+@pytest.mark.parametrize("refused", ["max_tokens", "cap"])
+def test_d08_a_cap_that_is_refused_is_replaced_by_our_own(
+    default: int | None, most: int | None, sent_: int, refused: str
+) -> None:
+    facts = {"m": ModelFacts(max_output=most)}
+    profile = Profile(default_max_tokens=default, models=facts, rename={"max_tokens": "cap"})
+    request = Request((user("hi"),), model="m", max_tokens=300_000)
+    assert encode(request, profile)["cap"] == 300_000
+    assert encode(request, profile, frozenset({"stream"}))["cap"] == 300_000
+    body = encode(request, profile, frozenset({refused, "stream"}))
+    assert body["cap"] == sent_
+    assert not {"max_tokens", "stream"} & set(body)
+
+
 def test_there_is_room_for_an_answer_behind_the_thinking() -> None:
     thinks = {"thinking": {"type": "enabled", "budget_tokens": 4000}}
     profile = Profile(effort={"high": thinks})

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from error_words import FITS_LATER, NEVER_FIT, OVERFLOWS, TOO_LARGE
+from error_words import CAPPED, FITS_LATER, NEVER_FIT, NOT_TOKENS, OVERFLOWS, TOO_LARGE
 
 from mini_agent.core.errors import ModelError
 from mini_agent.wire.failures import failure, failure_inside
@@ -29,6 +29,42 @@ def test_d08_every_wording_is_an_overflow_and_its_numbers_are_read(
     error = said(text, status, asked=SMALL)
     assert (error.kind, error.retryable, error.refused) == ("context_overflow", False, None)
     assert (error.asked_tokens, error.limit_tokens) == (asked, limit)
+
+
+@pytest.mark.parametrize("row", CAPPED, ids=[row[0] for row in CAPPED])
+@pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_d08_a_cap_that_leaves_the_prompt_no_room_is_what_is_refused(
+    row: tuple[Any, ...], field: str, status: int
+) -> None:
+    _, text, prompt, limit, never = row
+    for error in (
+        said(text, status, asked={**SMALL, field: 1000}),
+        failure_inside({"error": {"message": text}}, {**SMALL, field: 1000}),
+    ):
+        assert (error.refused, error.retryable, error.veto) == (field, False, None)
+        assert (error.asked_tokens, error.limit_tokens) == (prompt, limit)
+        # Where a shorter prompt helps as well it stays an overflow: Messages can't do without a cap.
+        assert error.kind == ("bad_request" if never else "context_overflow")
+
+
+@pytest.mark.parametrize("row", CAPPED, ids=[row[0] for row in CAPPED])
+@pytest.mark.parametrize("sent", [{}, {"max_tokens": None}], ids=["not sent", "null"])
+def test_d08_without_a_cap_in_the_request_it_is_the_prompt(
+    row: tuple[Any, ...], sent: dict[str, Any]
+) -> None:
+    error = said(row[1], asked={**SMALL, **sent}, code="context_length_exceeded")
+    assert (error.kind, error.refused) == ("context_overflow", None)
+    assert (error.asked_tokens, error.limit_tokens) == row[2:4]
+
+
+@pytest.mark.parametrize("row", OVERFLOWS, ids=[row[0] for row in OVERFLOWS])
+def test_d08_a_prompt_that_is_too_long_by_itself_is_no_matter_of_the_cap(row: tuple[Any, ...]) -> None:
+    _, text, prompt, limit = row
+    error = said(text, asked={**SMALL, "max_tokens": 5})
+    fits = prompt is not None and limit is not None and prompt < limit
+    assert (error.kind, error.refused) == ("context_overflow", "max_tokens" if fits else None)
+    assert error.asked_tokens == prompt
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fragment)
@@ -192,6 +228,12 @@ def test_d22_what_can_never_fit_is_an_overflow_and_not_throttling(text: str, sta
     assert (error.kind, error.retryable, error.veto) == ("context_overflow", False, None)
     assert error.asked_tokens in (34031, 50136)
     assert error.limit_tokens in (8000, 30000)
+
+
+@pytest.mark.parametrize("text", NOT_TOKENS)
+def test_d22_a_limit_on_something_else_than_tokens_is_throttling(text: str) -> None:
+    error = said(text, 429, code="rate_limit_exceeded")
+    assert (error.kind, error.retryable, error.retry_after_s) == ("rate_limit", True, 2)
 
 
 def test_d22_the_message_names_both_numbers() -> None:

@@ -183,6 +183,9 @@ def test_what_the_profile_says_is_done_and_what_was_refused_is_left_out() -> Non
         Request((user("hi"),), model="m", max_tokens=5, system="s"), profile, frozenset({"instructions"})
     )
     assert body == {"model": "m", "input": [asked("hi")], "stream": True, "cap": 5}
+    for name in ("max_output_tokens", "cap"):
+        request = Request((user("hi"),), model="m", max_tokens=5)
+        assert not {"max_output_tokens", "cap"} & set(encode(request, profile, frozenset({name})))
 
 
 def test_images_stand_where_they_stood() -> None:

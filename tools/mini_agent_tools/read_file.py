@@ -18,6 +18,9 @@ from mini_agent.workspace.files import MOST_BYTES, Files
 LINES = 2000
 """How many lines are shown where no limit is given."""
 LINE_CHARACTERS = 2000
+"""Characters shown of a line."""
+PART = 20_000
+"""Bytes shown of a line that is read on: three times as many where none is UTF-8, which fits into SIZE."""
 SIZE = 64_000
 """Bytes shown at most, whatever the limit."""
 
@@ -29,7 +32,15 @@ _SNIFFED = 8192
 
 class ReadArguments(msgspec.Struct, frozen=True):
     path: Annotated[str, msgspec.Meta(description="The file, from the workspace or absolute.")]
-    offset: Annotated[int, msgspec.Meta(ge=1, description="The first line to show, from 1.")] | None = None
+    offset: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                description="The first line to show, from 1; or what a note at the end of a cut line names for its rest."
+            ),
+        ]
+        | None
+    ) = None
     limit: (
         Annotated[int, msgspec.Meta(ge=1, description=f"How many lines to show; {LINES} by default.")] | None
     ) = None
@@ -39,7 +50,9 @@ class ReadFile(Tool[ReadArguments]):
     """Shows a file's text as it is, without line numbers, so that every line can be copied into edit_file's `old`.
 
     Not shown are a byte order mark and the CR of a CRLF: edit_file and write_file put them where they belong. What is
-    not the file's own stands in square brackets, in a last line of its own or at the end of a line that was cut.
+    not the file's own stands in square brackets, in a last line of its own or at the end of a line that was cut. There it
+    names an offset for the rest, below 0: bytes from the beginning of the file. So lines keep their numbers, also in files
+    that have a few enormous ones.
     """
 
     name = "read_file"
@@ -56,8 +69,13 @@ class ReadFile(Tool[ReadArguments]):
         return Preview((str(path),), shown, f"read {shown}")
 
     async def run(self, arguments: ReadArguments, context: ToolContext) -> ToolResult:
+        offset = 1 if arguments.offset is None else arguments.offset
+        if -LINE_CHARACTERS < offset < 1:  # the rest of no line begins so early; it may be meant from the end
+            raise ToolError(
+                "offset is the number of a line, from 1; the last ones can't be asked for from the end."
+            )
         path = context.files.workspace.resolve(arguments.path)
-        window = Window(arguments.offset or 1, arguments.limit or LINES)
+        window = Window(offset, arguments.limit or LINES)
         size = await _read(path, window, context.files)
         return ToolResult(window.text(context.files.workspace.relative(path), size))
 
@@ -97,7 +115,8 @@ def _require_text(start: bytes, shown: str, size: int) -> None:
 class Window:
     """Some lines of a file, gathered from its chunks: memory is bounded by what is shown.
 
-    more: whether the file goes on behind them. size: bytes fed so far.
+    offset: the first line, from 1; below 0, the bytes to pass over, which may end within a line. more: whether the file
+    goes on behind the lines. size: bytes fed so far.
     """
 
     def __init__(self, offset: int, limit: int) -> None:
@@ -105,9 +124,13 @@ class Window:
         self.size = 0
         self._offset = offset
         self._limit = limit
+        self._skip = max(0, -offset)  # bytes still to be passed over
+        self._from = self._skip
         self._number = 1  # of the line that `_line` belongs to
         self._line = bytearray()
+        self._line_at = self._skip  # where that line, or what is taken of it, begins
         self._left_out = 0  # bytes of this line that are not in `_line`
+        self._cut = False  # whether the last line is not shown to its end
         self._ended = True
         self._full = False
         self._lines: list[str] = []
@@ -116,13 +139,9 @@ class Window:
 
     def feed(self, chunk: bytes) -> None:
         """Takes the next bytes of the file, never empty."""
-        self.size += len(chunk)
+        at, self.size = self.size, self.size + len(chunk)
         self._ended = chunk.endswith(b"\n")
-        ends = chunk.count(b"\n") if self._number < self._offset else 0
-        if self._number + ends < self._offset:
-            self._number += ends
-            return
-        start = 0
+        start = self._pass_over(chunk)
         while start < len(chunk) and not self._full:
             stop = chunk.find(b"\n", start)
             self._take(chunk[start:] if stop < 0 else chunk[start:stop])
@@ -130,11 +149,27 @@ class Window:
                 return
             self._end_line(ended=True)
             start = stop + 1
+            self._line_at = at + start
         self.more = self.more or start < len(chunk)
+
+    def _pass_over(self, chunk: bytes) -> int:
+        """How much of the chunk need not be looked at, because it lies before what is shown."""
+        if self._offset < 1:
+            passed = min(self._skip, len(chunk))
+            self._skip -= passed
+            self._number += chunk.count(b"\n", 0, passed)
+            if passed < len(chunk):
+                self._offset = self._number
+            return passed
+        ends = chunk.count(b"\n") if self._number < self._offset else 0
+        if self._number + ends < self._offset:
+            self._number += ends
+            return len(chunk)
+        return 0
 
     def close(self) -> None:
         """The file has ended, perhaps within a line."""
-        if not self._full and not self._ended:
+        if self._offset > 0 and not self._full and not self._ended:
             self._end_line(ended=False)
 
     def text(self, shown: str, size: int) -> str:
@@ -142,16 +177,19 @@ class Window:
         if size == 0:
             return _EMPTY
         count = len(self._lines)
+        if count == 0 and self._from:
+            raise ToolError(f"{shown} has only {size:,} bytes.")
         if count == 0:
             total = self._number - 1
             raise ToolError(f"{shown} has only {total:,} line{'s' * (total != 1)}.")
-        lines = f"Lines {self._offset}-{self._offset + count - 1}"
+        begins = f", from byte {self._from:,}" if self._from else ""
+        lines = f"Lines {self._offset}-{self._offset + count - 1}{begins}"
         notes = []
         if self.more:
             notes.append(
                 f"{lines}; the file goes on, {size:,} bytes in all. Read on with offset {self._offset + count}."
             )
-        elif self._offset > 1:
+        elif (self._offset > 1 or begins) and not self._cut:
             notes.append(f"{lines}: the end of the file.")
         if self._damaged:
             notes.append("\ufffd stands for bytes that are not UTF-8 text.")
@@ -163,9 +201,14 @@ class Window:
     def _take(self, piece: bytes) -> None:
         """A piece of the current line; of a long one only the beginning is kept."""
         if self._number >= self._offset:
-            room = _LINE_BYTES - len(self._line)
+            room = (PART + 1 if self._is_part else _LINE_BYTES) - len(self._line)
             self._line += piece[:room]
             self._left_out += max(0, len(piece) - room)
+
+    @property
+    def _is_part(self) -> bool:
+        """Whether the current line was asked for from a byte within it."""
+        return bool(self._from) and not self._lines
 
     def _end_line(self, *, ended: bool) -> None:
         """The current line is complete. ended: by a line feed, not by the end of the file."""
@@ -182,13 +225,28 @@ class Window:
         self._number += 1
 
     def _shown_line(self, *, ended: bool) -> str:
-        raw = bytes(self._line).removeprefix(codecs.BOM_UTF8 if self._number == 1 else b"")
+        marked = self._line_at == 0 and self._line.startswith(codecs.BOM_UTF8)
+        begin = len(codecs.BOM_UTF8) if marked else 0
+        raw = bytes(self._line[begin:])
         if ended and not self._left_out:
             raw = raw.removesuffix(b"\r")
-        whole = raw.decode(errors="surrogateescape")
-        kept, rest = whole[:LINE_CHARACTERS], whole[LINE_CHARACTERS:]
-        text = kept.encode(errors="surrogateescape").decode(errors="replace").replace("\0", "\ufffd")
-        self._damaged = self._damaged or text != kept
-        left_out = self._left_out + len(rest.encode(errors="surrogateescape"))
-        note = f" [{left_out:,} more bytes of this line]" if left_out else ""
+        kept = raw[: _border(raw, PART)] if self._is_part else _beginning(raw)
+        text = kept.decode(errors="replace").replace("\0", "\ufffd")
+        self._damaged = self._damaged or text.encode() != kept
+        left_out = self._left_out + len(raw) - len(kept)
+        self._cut = left_out > 0
+        rest = self._line_at + begin + len(kept)
+        note = f" [{left_out:,} more bytes of this line: read on with offset -{rest}]" if left_out else ""
         return text + note + "\n" * ended
+
+
+def _beginning(raw: bytes) -> bytes:
+    """As many characters as are shown of a line, what is not UTF-8 counted by bytes."""
+    whole = raw.decode(errors="surrogateescape")
+    return whole[:LINE_CHARACTERS].encode(errors="surrogateescape")
+
+
+def _border(raw: bytes, size: int) -> int:
+    """Where the last character ends that begins and ends within `size` bytes; `size` where they are no UTF-8."""
+    ends = range(size, max(0, size - 4), -1)
+    return next((end for end in ends if end >= len(raw) or raw[end] & 0xC0 != 0x80), size)
