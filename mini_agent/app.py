@@ -144,6 +144,8 @@ def warm(start: Start, *, watched: bool) -> Opener:
     watched: whether a screen shows the stream, so that its reads are paced. Takes a while, and may run in any thread.
     Raises ConfigError.
     """
+    # httpx brings its command line along, and that rich, pygments and click: 6 MB and a tenth of a second. It does without.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None is how an import is refused
     # The one place where slow imports are put off: see the list of what the start may load in tests/test_start.py.
     from mini_agent.agent.asking import TurnSettings  # noqa: PLC0415
     from mini_agent.agent.handover import HandOver  # noqa: PLC0415

@@ -19,7 +19,7 @@ from rich.style import Style
 from rich.syntax import RICH_SYNTAX_THEMES, ANSISyntaxTheme
 
 from mini_agent.ui.inline import CODE
-from mini_agent.ui.spans import Span, joined
+from mini_agent.ui.spans import ROOT, Span, Stack, joined
 
 _LONGEST = 1000
 """Longer lines are not coloured: some of pygments' expressions take more than linear time."""
@@ -28,11 +28,6 @@ _DEEPEST = 100
 """Nested states that are kept."""
 
 _NAME = re.compile(r"[{.]*([\w+#.-]+)")
-
-Stack = tuple[str, ...]
-"""The states a lexer was in at the end of a line; empty where it has none that could be kept."""
-
-ROOT: Stack = ("root",)
 
 
 class Highlighter:

@@ -1,19 +1,18 @@
 """Pieces of Markdown as rows for a terminal.
 
-Loads markdown-it, pygments and parts of rich: for the warm-up, not for the start.
+Loads markdown-it: for the warm-up, not for the start.
 """
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from rich.color import ColorSystem
 
 from mini_agent.ui.dialect import parser
-from mini_agent.ui.highlight import ROOT, Highlighter
-from mini_agent.ui.inline import BOLD, DIM, inline, safe
+from mini_agent.ui.inline import BOLD, CODE, DIM, inline, safe
 from mini_agent.ui.pieces import Box, Piece
-from mini_agent.ui.spans import Span, chop, clip, lines, plain, row, wrap_all, wrap_line
+from mini_agent.ui.spans import ROOT, Span, Stack, chop, clip, lines, plain, row, wrap_all, wrap_line
 from mini_agent.ui.tables import Table
 from mini_agent.ui.text import expand_tabs
 
@@ -47,7 +46,9 @@ class Renderer:
     """
 
     def __init__(self, *, theme: str = "ansi_dark", colours: ColorSystem = ColorSystem.STANDARD) -> None:
-        self._highlighter = Highlighter(theme, colours)
+        self._theme = theme
+        self._colours = colours
+        self._highlighter: Colouring | None = None
         self._place = _Place()
 
     def feed(self, pieces: Iterable[Piece], width: int) -> list[str]:
@@ -118,9 +119,25 @@ class Renderer:
             line = expand_tabs(line.rstrip())
             if place.last:
                 line = line[max(0, len(line) // width - place.last) * width :]
-            spans, place.stack = self._highlighter.line(piece.language, line, place.stack)
+            spans, place.stack = self._coloured(piece.language, line, place.stack)
             rows.append(spans)
         return rows
+
+    def _coloured(self, language: str, line: str, stack: Stack) -> tuple[list[Span], Stack]:
+        if not language.strip():
+            return [(line, CODE)], stack
+        if self._highlighter is None:
+            # Here and not above: pygments and rich's themes are large, and many answers have no code.
+            from mini_agent.ui.highlight import Highlighter  # noqa: PLC0415
+
+            self._highlighter = Highlighter(self._theme, self._colours)
+        return self._highlighter.line(language, line, stack)
+
+
+class Colouring(Protocol):
+    """What a `Highlighter` does."""
+
+    def line(self, language: str, line: str, stack: Stack) -> tuple[list[Span], Stack]: ...
 
 
 def _text(place: _Place, piece: Piece, spans: Sequence[Span], width: int) -> list[_Row]:

@@ -7,6 +7,11 @@ from mini_agent.ui.text import cells, wrap_open
 Span = tuple[str, str]
 """Text without control characters but newline, and its style as SGR parameters; empty: none."""
 
+Stack = tuple[str, ...]
+"""The states that what colours code was in at the end of a line; empty where it has none that could be kept."""
+
+ROOT: Stack = ("root",)
+
 
 def plain(spans: Iterable[Span]) -> str:
     """The text alone."""

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from pygments.lexers import get_all_lexers
 from rich.color import ColorSystem
 
-from mini_agent.ui.highlight import ROOT, Highlighter
+from mini_agent.ui.highlight import Highlighter
 from mini_agent.ui.markdown import MarkdownSplitter
 from mini_agent.ui.pieces import Piece
 from mini_agent.ui.render import Renderer
-from mini_agent.ui.spans import plain
+from mini_agent.ui.spans import ROOT, plain
 from mini_agent.ui.text import SGR, cells
 
 many = settings(max_examples=200, deadline=None)
