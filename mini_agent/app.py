@@ -6,6 +6,7 @@ front end runs in a thread once its prompt is up; the start loads none of them.
 
 import asyncio
 import contextlib
+import importlib
 import os
 import platform
 import random
@@ -253,10 +254,17 @@ def _demo(settings: Settings, rng: random.Random) -> _Endpoint:
     return _Endpoint(model, lambda _: False, models)
 
 
+# What httpcore loads with its first request: a sixtieth of a second between Enter and the request.
+_AT_FIRST_REQUEST = ("anyio.lowlevel", "anyio.streams.tls", "anyio._backends._asyncio")
+
+
 def _http(settings: Settings, *, watched: bool) -> _Endpoint:
     from mini_agent.models.http import HttpModel  # noqa: PLC0415  a part of `warm`
     from mini_agent.wire.transport import Slots, Transport  # noqa: PLC0415
 
+    for module in _AT_FIRST_REQUEST:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
     transport = Transport(
         connect_s=settings.profile.deadlines.connect_s,
         pace_s=FRAME_S if watched else None,

@@ -7,7 +7,7 @@ the terminal breaks it, so that it is copied as one line, and it counts as the r
 from collections.abc import Sequence
 from typing import NewType, Protocol
 
-from mini_agent.ui.text import height
+from mini_agent.ui.text import SGR, cells, height
 
 _SYNC, _UNSYNC = "\x1b[?2026h", "\x1b[?2026l"  # a terminal that knows it shows the frame in one piece
 _WRAP, _NO_WRAP = "\x1b[?7h", "\x1b[?7l"
@@ -100,16 +100,22 @@ class Region:
     def frame(self, rows: Sequence[str]) -> str:
         rows = list(rows[-(self._height - 1) :]) if self._height > 1 else []
         out: list[str] = []
+        queue = self._queue
+        if not self._erase and not self._unknown:
+            # What was the top of the region and is committed as it stands is where it belongs already.
+            kept = _same(queue, self._painted)
+            out.append("\r\n" * kept)
+            queue, self._painted = queue[kept:], self._painted[kept:]
         if self._erase and not self._unknown:
             gone = self._erase + len(self._painted)
             out.append(f"\x1b[{self._erase}A" + f"{_BLANK}\r\n" * (gone - 1) + _BLANK + _up(gone - 1))
             self._painted = []
-        elif self._unknown or (self._queue and self._painted):
+        elif self._unknown or (queue and self._painted):
             # Where the terminal has become narrower, there are more rows than were painted.
             out.append(_CLEAR)
             self._painted = []
         self._erase, self._unknown = 0, False
-        out += [f"{row}\r\n" for row in self._queue]
+        out += [f"{row}\r\n" for row in queue]
         if difference := _difference(self._painted, rows):
             out += _NO_WRAP, difference, _WRAP
         for row in self._queue:
@@ -119,7 +125,8 @@ class Region:
         self._above = min(self._above, self._height - max(1, len(rows)))
         self._queue.clear()
         self._painted = rows
-        return "".join((_SYNC, *out, _UNSYNC)) if out else ""
+        written = "".join(out)
+        return f"{_SYNC}{written}{_UNSYNC}" if written else ""
 
     def open(self) -> str:
         return _HIDE + _PASTE
@@ -143,11 +150,33 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> str:
             continue
         out.append("\r\n" * (place - at) or "\r" * bool(out))
         at = place
-        if before and before.isascii() and before.isprintable() and row.startswith(before):
-            out.append(f"\x1b[{len(before)}C{row[len(before) :]}")
-        else:
-            out.append(_BLANK + row)
+        out.append(_rewritten(before or "", row))
     return "".join(out) + _up(at) if out else ""
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many rows at the beginning are the same."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _rewritten(before: str, row: str) -> str:
+    """What turns a row into another from column 0: of one that has the same beginning, only the rest is written."""
+    length = _same(before, row)
+    escape = before.rfind("\x1b", 0, length)
+    if escape >= 0 and "m" not in before[escape:length]:
+        length = escape  # not in the middle of a style
+    kept = row[:length]
+    plain = SGR.sub("", kept)
+    if not plain or not plain.isascii():  # how far wide characters reach is not the same everywhere
+        return _BLANK + row
+    styles = SGR.findall(kept)
+    while "\x1b[0m" in styles:
+        styles = styles[styles.index("\x1b[0m") + 1 :]
+    rest = f"\x1b[{len(plain)}C{''.join(styles)}{row[length:]}"
+    if cells(SGR.sub("", row)) < cells(SGR.sub("", before)):
+        rest = f"\x1b[{len(plain)}C{_BLANK}{''.join(styles)}{row[length:]}"
+    return min(rest, _BLANK + row, key=len)
 
 
 class Lines:

@@ -75,6 +75,7 @@ class Screen(Protocol):
     def mark(self) -> Mark: ...
     def erase_since(self, mark: Mark) -> bool: ...
     def changed(self) -> None: ...
+    def paint(self) -> None: ...
 
 
 class View:
@@ -103,6 +104,7 @@ class View:
         self._attempt: AttemptShown | None = None
         self._waiting: Waiting | None = None
         self._tools: dict[str, ToolShown] = {}
+        self._is_first = False  # a first piece is about to come
         self._introduced: set[str] = set()  # calls that were shown whole with their question
         self._question = ""
         self._block = ""  # the kind of the last committed rows
@@ -164,11 +166,17 @@ class View:
                 self._failed(event.error, now)
             case TurnFinished():
                 self._finished(event, now)
-            case FirstToken() | ResponseStarted() | ReasoningCompleted() | AttemptEnded() | DoomLoopSignal():
+            case FirstToken():
+                self._is_first = True
+            case ResponseStarted() | ReasoningCompleted() | AttemptEnded() | DoomLoopSignal():
                 pass  # the pieces themselves, the retry and the receipt tell
             case _:
                 assert_never(event)
-        self._screen.changed()
+        if self._is_first and isinstance(event, ChannelToken | ToolCallDelta):
+            self._is_first = False
+            self._screen.paint()  # the first piece waits for no frame
+        else:
+            self._screen.changed()
 
     def rows(self) -> list[str]:
         """The region as it should be now."""

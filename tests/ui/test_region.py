@@ -7,20 +7,34 @@ from hypothesis import strategies as st
 from stage import Terminal
 
 from mini_agent.ui.region import Lines, Region
-from mini_agent.ui.text import cells
+from mini_agent.ui.text import SGR, cells
 
 rows = st.lists(
-    st.sampled_from(["", "a", "row", "row two", "\x1b[2mdim\x1b[0m", "漢字", "x" * 19]), max_size=9
+    st.sampled_from(
+        [
+            "",
+            "a",
+            "row",
+            "row two",
+            "\x1b[2mdim\x1b[0m",
+            "\x1b[2mdim\x1b[0m and",
+            "\x1b[1;2mdim\x1b[0m",
+            "漢字",
+            "漢字 x",
+            "x" * 19,
+        ]
+    ),
+    max_size=9,
 )
 
 
 def plain(lines: list[str]) -> list[str]:
-    return [line.replace("\x1b[2m", "").replace("\x1b[0m", "") for line in lines]
+    return [SGR.sub("", line) for line in lines]
 
 
 @st.composite
 def plays(draw: st.DrawFn) -> list[tuple[str, object]]:
-    kinds = st.sampled_from(["commit", "frame", "frame", "mark", "erase"])
+    kinds = st.sampled_from(["commit", "frame", "frame", "settle", "mark", "erase"])
     return [
         (kind, draw(rows) if kind == "frame" else draw(st.integers(0, 14)) if kind == "commit" else None)
         for kind in draw(st.lists(kinds, max_size=30))
@@ -47,6 +61,13 @@ def test_each_committed_row_stands_once_and_the_region_under_it(
                 new = [next(names) for _ in range(what)]
                 region.commit(new)
                 committed += new
+            case "settle":  # the top of the region is final as it stands
+                region.commit(shown[:2])
+                committed += plain(shown[:2])
+                shown = shown[2:]
+                terminal.feed(region.frame(shown))
+                visible = plain(shown[-(height - 1) :] if height > 1 else [])
+                assert strip(terminal.lines) == strip([*before, *broken(committed), *visible])
             case "mark":
                 mark, marked = region.mark(), len(committed)
             case "erase":
