@@ -16,11 +16,15 @@ if sys.platform == "win32":
 FRAME_S = 1 / 20
 """At most one frame in this time."""
 
+HURRY_S = 1 / 4
+HURRIED_FRAME_S = 1 / 100
+"""An answer's first pieces wait for no frame, and for so long those behind them hardly do."""
+
 TICK_S = 1 / 4
 """How often clocks on the screen move on."""
 
 # One cell for one cell, where the output can't take ours.
-_ASCII = str.maketrans("●└·✗…→↻⏎⠋⠙⠸⠴─", "*`-x~>@|\\|/--")
+_ASCII = str.maketrans("●└·✗…→↻⏎↵⠋⠙⠸⠴─│┼", "*`-x~>@|>\\|/--|+")
 
 
 class Live:
@@ -51,7 +55,7 @@ class Live:
         self._painter: Painter = Lines()
         self._rows: Callable[[], Sequence[str]] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._last_s = float("-inf")
+        self._last_s = self._hurried_until = float("-inf")
         self._columns, self._lines = self._size()
 
     @property
@@ -127,9 +131,15 @@ class Live:
         if self._rows is None:
             return
         loop = asyncio.get_running_loop()
-        due = loop.time() + max(0.0, self._last_s + FRAME_S - self._clock())
+        frame_s = HURRIED_FRAME_S if self._clock() < self._hurried_until else FRAME_S
+        due = loop.time() + max(0.0, self._last_s + frame_s - self._clock())
         if self._timer is None or self._timer.when() > due:
             self._schedule(due)
+
+    def hurry(self) -> None:
+        """Something that was waited for is there: it is shown at once, and what follows it soon."""
+        self._hurried_until = self._clock() + HURRY_S
+        self.paint()
 
     def paint(self) -> None:
         """Writes one frame, and sees to the next tick."""

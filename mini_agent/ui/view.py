@@ -75,7 +75,7 @@ class Screen(Protocol):
     def mark(self) -> Mark: ...
     def erase_since(self, mark: Mark) -> bool: ...
     def changed(self) -> None: ...
-    def paint(self) -> None: ...
+    def hurry(self) -> None: ...
 
 
 class View:
@@ -174,7 +174,7 @@ class View:
                 assert_never(event)
         if self._is_first and isinstance(event, ChannelToken | ToolCallDelta):
             self._is_first = False
-            self._screen.paint()  # the first piece waits for no frame
+            self._screen.hurry()
         else:
             self._screen.changed()
 

@@ -90,6 +90,9 @@ class Stage:
     def changed(self) -> None:
         """Painting is up to the test."""
 
+    def hurry(self) -> None:
+        self.paint()
+
     def paint(self) -> None:
         self.terminal.feed(self.region.frame(self.rows()))
 
