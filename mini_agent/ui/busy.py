@@ -1,6 +1,9 @@
 """The terminal while something goes on: a turn, or anything else that takes a while. Keys and screen belong to it then."""
 
 import asyncio
+import os
+import signal
+import sys
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import redirect_stderr, redirect_stdout
@@ -79,6 +82,15 @@ class Busy:
         self._cancelled()
         return True
 
+    def _suspend(self) -> None:
+        """Ctrl+Z: the terminal is the shell's until `fg`, when everything is painted anew. Not where there are no jobs."""
+        if sys.platform == "win32":
+            return
+        self._live.pause()
+        with self._input.cooked_mode():
+            os.kill(0, signal.SIGTSTP)  # as the terminal itself would: to the whole job
+        self._live.resume()
+
     async def approve(self, request: ApprovalRequest) -> Decision:
         """The user's word on a call."""
         if (turn := self._turn) is None:
@@ -115,6 +127,7 @@ class Busy:
             cancel=self.cancel,
             changed=self._live.changed,
             closed=self._lost,
+            suspend=self._suspend,
             clock=self._clock,
         )
         turn = self._turn = Turn(view, keys)

@@ -143,7 +143,8 @@ class Typed:
 class Keys:
     """The keyboard while `reading()`.
 
-    cancel: Ctrl+C or Esc was pressed. changed: the typed text changed. closed: the terminal is gone. clock: seconds.
+    cancel: Ctrl+C or Esc was pressed. changed: the typed text changed. closed: the terminal is gone. suspend: Ctrl+Z was
+    pressed. clock: seconds.
     """
 
     def __init__(
@@ -154,9 +155,11 @@ class Keys:
         cancel: Callable[[], object],
         changed: Callable[[], None],
         closed: Callable[[], None],
+        suspend: Callable[[], None] = lambda: None,
         clock: Callable[[], float],
     ) -> None:
         self._input = source
+        self._suspend = suspend
         self._typed = typed
         self._cancel = cancel
         self._changed = changed
@@ -227,6 +230,8 @@ class Keys:
             self._settle()
         if key == Key.ControlC:
             self._cancel()
+        elif key == Key.ControlZ:
+            self._suspend()
         elif self._held:
             self._go_on(key, data)
         elif self._answer is not None and not self._answer.done() and fresh and key in self._answers:

@@ -79,6 +79,18 @@ class Live:
         self._write(self._painter.open())
         self.changed()
 
+    def pause(self) -> None:
+        """Gives the terminal to somebody else, in a state they can use; `resume` takes it back."""
+        if self._rows is not None:
+            self._write(self._painter.close())
+
+    def resume(self) -> None:
+        if self._rows is not None:
+            self._look()
+            self._painter.forget()
+            self._write(self._painter.open())
+            self.paint()
+
     def stop(self) -> None:
         """Writes what is still to be written, clears the region, gives the terminal back. Safe to call again."""
         if self._rows is None:

@@ -43,6 +43,10 @@ class Painter(Protocol):
         """What makes the screen show the queued rows, and `rows` as the region under them."""
         ...
 
+    def forget(self) -> None:
+        """Somebody else has written meanwhile: what is on the screen above the cursor is not known."""
+        ...
+
     def open(self) -> str: ...
 
     def close(self) -> str:
@@ -128,6 +132,9 @@ class Region:
         written = "".join(out)
         return f"{_SYNC}{written}{_UNSYNC}" if written else ""
 
+    def forget(self) -> None:
+        self._above = 0
+
     def open(self) -> str:
         return _HIDE + _PASTE
 
@@ -208,6 +215,9 @@ class Lines:
         text = "".join(f"{row}\r\n" for row in self._queue)
         self._queue.clear()
         return text
+
+    def forget(self) -> None:
+        """What was written is out of reach anyway."""
 
     def open(self) -> str:
         return ""

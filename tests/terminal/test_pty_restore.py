@@ -7,7 +7,7 @@ import pytest
 from chat import text, whole
 from terminal import CTRL_D, CTRL_Z
 
-from mini_agent.lab.replies import Hold, event_stream
+from mini_agent.lab.replies import Hold, Pause, event_stream
 from mini_agent.lab.server import LabThread
 
 STREAMING = event_stream(text("first line\nsecond l"), Hold())
@@ -132,3 +132,23 @@ def test_ctrl_z_at_the_prompt_and_back(start):
     terminal.send(CTRL_D)
     assert terminal.wait_for_exit() == 0
     assert terminal.restored
+
+
+def test_ctrl_z_in_the_middle_of_an_answer_and_back(start):
+    lines = [f"- line {number}" for number in range(8)]
+    parts = [part for line in lines for part in (text(f"{line}\n"), Pause(0.05))]
+    with LabThread([whole(*parts)]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("hello")
+        terminal.wait_for("line 2")
+        terminal.send(CTRL_Z)
+        terminal.wait_for(lambda shown: shown.is_stopped)
+        assert terminal.restored
+        terminal.to_foreground()
+        terminal.wait_for("line 7")
+        terminal.wait_for_prompt()
+        assert [line for line in terminal.lines if line.startswith("- line")] == lines
+        terminal.send(CTRL_D)
+        assert terminal.wait_for_exit() == 0
+        assert terminal.restored
