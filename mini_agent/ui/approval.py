@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol
 
 from mini_agent.core.permission import ApprovalRequest, Decision
-from mini_agent.ui.text import cells, expand_tabs, fit, one_line, paint, visible, wrap
+from mini_agent.ui.diff import diff_rows
+from mini_agent.ui.text import cells, fit, one_line, paint, visible, wrap
 
 DIFF_ROWS = 400
 """A longer change is shown by its beginning, and it is said how much is left out."""
@@ -56,25 +57,3 @@ def question_rows(request: ApprovalRequest, width: int) -> list[str]:
             out += ["  " + paint(row, "bold") for row in wrap(visible(line), max(1, width - 2))]
     why = wrap(one_line(request.reason), max(1, width - 2))
     return [*out, *("  " + paint(row, "dim") for row in why if row)]
-
-
-def diff_rows(diff: str, width: int, limit: int) -> list[str]:
-    """A unified diff, coloured, wrapped and shown with visible escapes; at most `limit` rows and one that says so."""
-    rows: list[str] = []
-    lines = diff.removesuffix("\n").split("\n")
-    for at, line in enumerate(lines):
-        style = _diff_style(line)
-        pieces = wrap(visible(expand_tabs(line)), width)
-        rows += [paint(piece, style) if style else piece for piece in pieces]
-        if len(rows) >= limit and at + 1 < len(lines):
-            more = len(lines) - at - 1
-            return [*rows[:limit], paint(f"… {more} more line{'s' * (more > 1)}", "yellow")]
-    return rows
-
-
-def _diff_style(line: str) -> str:
-    if line.startswith(("+++ ", "--- ")):
-        return "dim"
-    if line.startswith("@@"):
-        return "cyan"
-    return "green" if line.startswith("+") else "red" if line.startswith("-") else ""

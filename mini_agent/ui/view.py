@@ -35,7 +35,7 @@ from mini_agent.core.events import (
     UserMessage,
 )
 from mini_agent.core.profile import Price
-from mini_agent.ui.approval import diff_rows
+from mini_agent.ui.diff import diff_rows
 from mini_agent.ui.flow import (
     AROUND,
     THOUGHT_ROWS,

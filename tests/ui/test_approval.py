@@ -1,11 +1,16 @@
 import asyncio
+import difflib
+import re
 from collections.abc import Mapping, Sequence
 
 import fake_session as fake
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mini_agent.core.permission import ApprovalRequest, Preview
-from mini_agent.ui.approval import ask, diff_rows, question_rows
+from mini_agent.ui.approval import ask, question_rows
+from mini_agent.ui.diff import diff_rows
 from mini_agent.ui.text import SGR, cells
 
 
@@ -87,9 +92,31 @@ def test_a_long_command_is_shown_whole() -> None:
 
 def test_a_diff_is_coloured_and_whole() -> None:
     rows = diff_rows(fake.DIFF, 40, 100)
-    assert shown(rows) == fake.DIFF.splitlines()
-    assert rows[4] == "\x1b[31m-print('hi')\x1b[0m"
-    assert rows[5] == "\x1b[32m+print('hello')\x1b[0m"
+    assert shown(rows) == [
+        "  --- a/hello.py",
+        "  +++ b/hello.py",
+        "  @@ -1,2 +1,2 @@",
+        "1  import sys",
+        "2 -print('hi')",
+        "2 +print('hello')",
+    ]
+    assert rows[4].endswith("\x1b[31m-print('hi')\x1b[0m")
+    assert rows[5].endswith("\x1b[32m+print('hello')\x1b[0m")
+    assert shown(diff_rows(fake.DIFF, 20, 100)) == fake.DIFF.splitlines()  # no room for numbers
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "--- c", "+++ d", "@@ e", ""]), max_size=12),
+    st.lists(st.sampled_from(["a", "b", "--- c", "+++ d", "@@ e", ""]), max_size=12),
+)
+def test_every_line_has_the_number_it_has_in_its_file(old: list[str], new: list[str]) -> None:
+    diff = "\n".join(difflib.unified_diff(old, new, "a", "b", lineterm=""))
+    for row in shown(diff_rows(diff, 80, 10_000))[2:] if diff else []:
+        if numbered := re.fullmatch(r" *(\d+) ([ +-]?)(.*)", row):
+            number, kind, line = int(numbered[1]), numbered[2], numbered[3]
+            assert (old if kind == "-" else new)[number - 1].rstrip() == line.rstrip()
+        else:
+            assert row.strip().startswith("@@ -")
 
 
 def test_f07_a_diff_can_not_hide_anything() -> None:

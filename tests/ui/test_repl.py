@@ -311,7 +311,7 @@ async def test_f22_u4_an_approval_takes_one_fresh_key(pty: Pty) -> None:
         await it.prompt()
         it.type("edit\r")
         await it.see("Allow? [y]es / [n]o")
-        assert "  +print('hello')" in it.text
+        assert "  2 +print('hello')" in it.text
         it.type("y")
         await it.see("Allow? [y]es / [n]o yes")
         await it.prompt()

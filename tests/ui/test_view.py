@@ -304,7 +304,7 @@ def test_a_call_that_was_refused_has_its_name_and_its_reason() -> None:
 
 def test_a_diff_is_coloured_and_not_shown_twice() -> None:
     play = Play().feed(tool_started(name="edit_file"), tool_finished(name="edit_file", detail=fake.DIFF))
-    assert "    +print('hello')" in play.lines
+    assert "    2 +print('hello')" in play.lines
     assert "\x1b[32m+print('hello')" in "".join(play.terminal.written)
     play = Play()
     play.view.introduce("c1", ["the diff"], "Allow? ")
