@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,9 +35,6 @@ from mini_agent.ui.ports import Facts, Queued, Resumed, SessionPort
 
 LAB_PORT = 8417
 """Where the lab server listens unless another port is given."""
-
-FRAME_S = 1 / 20
-"""How often a screen is painted at most, and so how often its stream is read."""
 
 Opener = Callable[[Approve, Queued], SessionPort]
 
@@ -134,6 +132,8 @@ def facts(start: Start) -> Facts:
         stream=settings.stream,
         notices=(*start.notices, *settings.notices, *debug),
         resumed=start.resumed,
+        reasoning=settings.reasoning,
+        frame_rate=settings.frame_rate,
         home=settings.home,
         history=start.journal.path.parent / "history",
     )
@@ -267,7 +267,7 @@ def _http(settings: Settings, *, watched: bool) -> _Endpoint:
             importlib.import_module(module)
     transport = Transport(
         connect_s=settings.profile.deadlines.connect_s,
-        pace_s=FRAME_S if watched else None,
+        pace_s=1 / settings.frame_rate if watched else None,
         ca_file=settings.profile.ca_file,
         slots=Slots(
             asyncio.Semaphore(settings.streams_per_client), asyncio.Semaphore(settings.streams_per_process)
@@ -298,10 +298,10 @@ def list_paths(settings: Settings) -> Iterable[Sequence[str]]:
     return Walk(root, excludes=global_excludes(settings.environment, root))
 
 
-def _answers() -> NewText:
+def _answers(theme: str) -> NewText:
     from mini_agent.ui.answer import MarkdownText  # noqa: PLC0415  a part of the warm-up: it loads the renderer
 
-    return MarkdownText
+    return partial(MarkdownText, theme=theme)
 
 
 class WarmUp:
@@ -330,7 +330,7 @@ class WarmUp:
         self._opener.set_running_or_notify_cancel()  # so that whoever leaves meanwhile can't cancel it
         try:
             opener = warm(self._start, watched=True)
-            self._new_text = _answers()
+            self._new_text = _answers(self._start.settings.theme)
             self._opener.set_result(opener)
         except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for
             self._opener.set_exception(error)

@@ -31,6 +31,7 @@ from mini_agent.vendor import DEMO, chosen_vendor, keys_in, known_profiles, with
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Doom = Annotated[int, msgspec.Meta(ge=0, le=5)]
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
+_Rate = Annotated[float, msgspec.Meta(ge=1, le=60)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -76,6 +77,9 @@ OPTIONS = (
     Option("idle_s", _Seconds, "seconds, 0 for off", "MINI_AGENT_IDLE_TIMEOUT_S", "deadlines.idle_s"),
     Option("stall_s", _Seconds, "seconds, 0 for off", "MINI_AGENT_STALL_TIMEOUT_S", "deadlines.stall_s"),
     Option("total_s", _Seconds, "seconds, 0 for off", "MINI_AGENT_TOTAL_TIMEOUT_S", "deadlines.total_s"),
+    Option("reasoning", Literal["summary", "full"], "summary or full", None, "ui.reasoning"),
+    Option("theme", str, "ansi_dark, ansi_light, or a style of pygments", None, "ui.theme"),
+    Option("frame_rate", _Rate, "frames a second, from 1 to 60", None, "ui.frame_rate"),
     Option("delay_ms", _Seconds, "milliseconds from 0", "DEMO_DELAY_MS"),
     Option("fail_rate", _Share, "a number from 0 to 1", "DEMO_FAIL_RATE"),
     Option("cut_rate", _Share, "a number from 0 to 1", "DEMO_CUT_RATE"),
@@ -116,6 +120,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     doom: int | None = None
     base_s: float | None = None
     cap_s: float | None = None
+    reasoning: Literal["summary", "full"] = "summary"
+    theme: str = "ansi_dark"
+    frame_rate: float = 20
     delay_ms: float = 15
     fail_rate: float = 0
     cut_rate: float = 0

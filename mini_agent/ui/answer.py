@@ -14,11 +14,11 @@ stand there twice.
 
 
 class MarkdownText:
-    """Implements `flow.AnswerText`. width, height: of the screen as the answer begins."""
+    """Implements `flow.AnswerText`. width, height: of the screen as the answer begins. theme: of code."""
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, width: int, height: int, theme: str = "ansi_dark") -> None:
         self._splitter = MarkdownSplitter(width=width, rows=min(KEPT_BACK, height // 2))
-        self._renderer = Renderer()
+        self._renderer = Renderer(theme=theme)
 
     def feed(self, piece: str, width: int) -> list[str]:
         """The rows that are final with `piece`."""

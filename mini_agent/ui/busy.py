@@ -60,6 +60,7 @@ class Busy:
         *,
         new_text: NewText,
         streamed: bool,
+        thinks_aloud: bool = False,
         cancelled: Callable[[], None],
         lost: Callable[[], None],
         clock: Callable[[], float],
@@ -69,6 +70,7 @@ class Busy:
         self._typed = typed
         self._new_text = new_text
         self._streamed = streamed
+        self._thinks_aloud = thinks_aloud
         self._cancelled = cancelled
         self._lost = lost
         self._clock = clock
@@ -117,6 +119,7 @@ class Busy:
             self._live,
             new_text=self._new_text,
             streamed=self._streamed,
+            thinks_aloud=self._thinks_aloud,
             clock=self._clock,
             price=price,
             doing=doing,

@@ -97,7 +97,7 @@ class Flow:
 
 
 class Thought:
-    """Reasoning: its last rows, and one line when it is over."""
+    """Reasoning: its last rows, and one line when it is over; or all of its rows, as they are finished."""
 
     def __init__(self, now: float) -> None:
         self._began = now
@@ -106,12 +106,24 @@ class Thought:
         self._lines = 1
         self._pieces: list[str] = []
 
-    def feed(self, piece: str, width: int) -> None:
+    def feed(self, piece: str, width: int) -> list[str]:
+        """The rows that are finished with `piece`."""
         self._lines += piece.count("\n")
         self._pieces.append(piece)
-        self._rows.extend(self._flow.feed(piece, width))
+        rows = self._flow.feed(piece, width)
+        self._rows.extend(rows)
+        return [paint(row, "dim") for row in rows]
+
+    def tail(self, width: int) -> list[str]:
+        """The row that is not finished."""
+        return [paint(row, "dim") for row in self._flow.tail(width)]
+
+    def close(self, width: int) -> list[str]:
+        """The rest, now finished."""
+        return [paint(row, "dim") for row in self._flow.close(width)]
 
     def rows(self, width: int, limit: int) -> list[str]:
+        """The last rows of all there is so far."""
         rows = [fit(row, width) for row in (*self._rows, *self._flow.tail(width))]
         return [paint(row, "dim") for row in rows[-limit:]]
 

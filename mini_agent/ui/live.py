@@ -28,7 +28,7 @@ _ASCII = str.maketrans("●└·✗…→↻⏎↵⠋⠙⠸⠴─│┼", "*`-x~
 
 
 class Live:
-    """The terminal, while a turn runs: frames at most every `FRAME_S`, a tick every `TICK_S`, nothing in between.
+    """The terminal, while a turn runs: frames at most every `frame_s`, a tick every `TICK_S`, nothing in between.
 
     It writes to a duplicate of `fd`, which it closes. colour, moving: what the terminal can do; without moving there is no
     region. lost: called once when the terminal is gone; from then on nothing is written.
@@ -43,7 +43,9 @@ class Live:
         moving: bool,
         clock: Callable[[], float],
         lost: Callable[[], None],
+        frame_s: float = FRAME_S,
     ) -> None:
+        self._frame_s = frame_s
         self._fd = os.dup(fd)
         self._encoding = encoding
         self._ascii = not _can_encode(encoding)
@@ -143,7 +145,7 @@ class Live:
         if self._rows is None:
             return
         loop = asyncio.get_running_loop()
-        frame_s = HURRIED_FRAME_S if self._clock() < self._hurried_until else FRAME_S
+        frame_s = HURRIED_FRAME_S if self._clock() < self._hurried_until else self._frame_s
         due = loop.time() + max(0.0, self._last_s + frame_s - self._clock())
         if self._timer is None or self._timer.when() > due:
             self._schedule(due)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -32,8 +32,8 @@ class Resumed(msgspec.Struct, frozen=True):
 class Facts(msgspec.Struct, frozen=True):
     """What is true of a session from its start.
 
-    notices: are said before the first prompt. home: what `~` stands for. history: the file of what was sent from this
-    folder before.
+    notices: are said before the first prompt. reasoning: how it is shown. frame_rate: frames a second at most. home: what
+    `~` stands for. history: the file of what was sent from this folder before.
     """
 
     version: str
@@ -45,6 +45,8 @@ class Facts(msgspec.Struct, frozen=True):
     stream: bool = True
     notices: tuple[str, ...] = ()
     resumed: Resumed | None = None
+    reasoning: Literal["summary", "full"] = "summary"
+    frame_rate: float = 20
     home: Path | None = None
     history: Path | None = None
 

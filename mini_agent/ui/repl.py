@@ -101,6 +101,7 @@ class _Repl:
             moving=moving,
             clock=clock,
             lost=self._lost,
+            frame_s=1 / facts.frame_rate,
         )
         self._paths = PathCompleter(list_paths, clock=clock)
         self._prompt = Prompt(
@@ -121,6 +122,7 @@ class _Repl:
             self._typed,
             new_text=new_text,
             streamed=facts.stream,
+            thinks_aloud=facts.reasoning == "full",
             cancelled=self._cancelled,
             lost=self._lost,
             clock=clock,

@@ -81,7 +81,8 @@ class Screen(Protocol):
 class View:
     """One turn on the screen.
 
-    new_text: what an answer's text is shown by. streamed: whether answers come in pieces. clock: seconds, any origin.
+    new_text: what an answer's text is shown by. streamed: whether answers come in pieces. thinks_aloud: whether reasoning
+    stays on the screen like text, in place of one line about it. clock: seconds, any origin.
     price: of the model, where it is known. reasoning: what the model thought in this turn.
     """
 
@@ -91,6 +92,7 @@ class View:
         *,
         new_text: NewText,
         streamed: bool,
+        thinks_aloud: bool = False,
         clock: Callable[[], float],
         price: Price | None = None,
         doing: str = "starting",
@@ -98,6 +100,7 @@ class View:
         self._screen = screen
         self._new_text = new_text
         self._streamed = streamed
+        self._thinks_aloud = thinks_aloud
         self._clock = clock
         self._receipt = Receipt(price)
         self.reasoning = ""
@@ -188,7 +191,9 @@ class View:
             tail = attempt.text.tail(width, max(1, self._screen.height - AROUND))
             rows += [""] * (bool(tail) and self._block not in ("", "answer")) + tail
             if attempt.thought:
-                rows += attempt.thought.rows(width, min(THOUGHT_ROWS, max(1, self._screen.height // 3)))
+                limit = min(THOUGHT_ROWS, max(1, self._screen.height // 3))
+                thought = attempt.thought
+                rows += thought.tail(width) if self._thinks_aloud else thought.rows(width, limit)
             rows += [call.row(width) for call in attempt.calls.values()]
         for tool in self._tools.values():
             rows += tool.rows(width)
@@ -278,7 +283,9 @@ class View:
             if attempt.thought is None:
                 self._end_text(attempt)
                 attempt.thought = Thought(now)
-            attempt.thought.feed(event.text, self._screen.width)
+            rows = attempt.thought.feed(event.text, self._screen.width)
+            if self._thinks_aloud:
+                self._commit_answer(attempt, rows)
         else:
             self._end_thought(attempt, now)
             attempt.has_text = True
@@ -292,7 +299,10 @@ class View:
 
     def _end_thought(self, attempt: AttemptShown, now: float) -> None:
         if attempt.thought:
-            self._commit_answer(attempt, [attempt.thought.summary(now)])
+            if self._thinks_aloud:
+                self._commit_answer(attempt, attempt.thought.close(self._screen.width))
+            else:
+                self._commit_answer(attempt, [attempt.thought.summary(now)])
             attempt.thoughts.append(attempt.thought.text.strip())
             attempt.thought = None
 

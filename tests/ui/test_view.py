@@ -33,13 +33,23 @@ class Play:
     """A view on a terminal in memory, painted after every event."""
 
     def __init__(
-        self, width: int = 80, height: int = 24, *, moving: bool = True, streamed: bool = True
+        self,
+        width: int = 80,
+        height: int = 24,
+        *,
+        moving: bool = True,
+        streamed: bool = True,
+        thinks_aloud: bool = False,
     ) -> None:
         self.clock = Clock()
         self.terminal = Terminal(width, height)
         self.stage = Stage(self.terminal, moving=moving)
         self.view = View(
-            self.stage, new_text=lambda width, height: Flow(), streamed=streamed, clock=self.clock
+            self.stage,
+            new_text=lambda width, height: Flow(),
+            streamed=streamed,
+            thinks_aloud=thinks_aloud,
+            clock=self.clock,
         )
         self.stage.rows = self.view.rows
 
@@ -445,3 +455,21 @@ def test_f14_without_cursor_movement_there_are_only_lines() -> None:
         "the diff",
         "Allow?",
     ]
+
+
+def test_u1_reasoning_that_is_to_be_shown_whole_stays_like_text() -> None:
+    play = Play(thinks_aloud=True).feed(
+        fake.started(),
+        *(fake.text(f"thought {number}\n", "reasoning") for number in range(20)),
+        fake.text("and half", "reasoning"),
+    )
+    assert play.lines[:20] == [f"thought {number}" for number in range(20)]
+    assert "and half" in play.lines
+    play.feed(fake.text("so it is\n"), fake.completed(), finished())
+    play.stage.close()
+    assert [line for line in play.lines if line] == [
+        *(f"thought {number}" for number in range(20)),
+        "and half",
+        "so it is",
+    ]
+    assert "\x1b[2mthought 3" in "".join(play.terminal.written)
