@@ -16,6 +16,7 @@ from mini_agent.agent.handover import HandOver
 from mini_agent.agent.tools import Registry, ToolContext
 from mini_agent.core.errors import ErrorInfo, ErrorKind, ModelError
 from mini_agent.core.events import (
+    OWN_CALL,
     AgentEvent,
     Failed,
     Notice,
@@ -251,7 +252,7 @@ class Agent:
 
     async def _shell(self, command: str) -> TurnReason:
         await self._handover.put(TurnStarted(t=self._now(), prompt=""))
-        call = ToolCall(f"user-{uuid.uuid4().hex[:8]}", SHELL, {"command": join_surrogates(command)})
+        call = ToolCall(f"{OWN_CALL}{uuid.uuid4().hex[:8]}", SHELL, {"command": join_surrogates(command)})
         result = await self._calls.by_user(call)
         text = _OWN_COMMAND.format(command=call.arguments["command"], output=result.content)
         self._conversation.add_user(text)

@@ -188,6 +188,10 @@ class UserMessage(Event, frozen=True, kw_only=True):
     queued: bool
 
 
+OWN_CALL = "user-"
+"""Begins the id of a call that the user made, not the model."""
+
+
 class ToolStarted(Event, frozen=True, kw_only=True):
     call_id: str
     name: str

@@ -30,6 +30,7 @@ from mini_agent.ui.text import (
 THOUGHT_ROWS = 6
 OUTPUT_ROWS = 4
 ERROR_ROWS = 3
+WHOLE_ROWS = 400
 AROUND = 6
 """Rows of the screen that are not the answer's: the status, what is typed, and the line it began on."""
 SLOW_S = 2.0
@@ -279,6 +280,15 @@ def result_rows(event: ToolFinished, whose: str, spent_s: float, width: int) -> 
     rows = [paint(row, "red") for row in wrap(said, max(1, width - 4 - len(note)))[:ERROR_ROWS]]
     rows[-1] += paint(note, "dim")
     return ["  └ " + rows[0], *("    " + row for row in rows[1:])]
+
+
+def whole_rows(event: ToolFinished, width: int) -> list[str]:
+    """All that a tool gave; of very much, the beginning and the end."""
+    rows = [f"  {row}".rstrip() for row in wrap(neutralise(event.content.strip("\n")), max(1, width - 2))]
+    if len(rows) > WHOLE_ROWS:
+        half = WHOLE_ROWS // 2
+        rows[half:-half] = [paint(f"  … {len(rows) - 2 * half} rows more", "yellow")]
+    return rows
 
 
 def _shown(value: Any, width: int) -> str:

@@ -5,6 +5,7 @@ from typing import Protocol, assert_never
 
 from mini_agent.core.errors import ErrorInfo
 from mini_agent.core.events import (
+    OWN_CALL,
     AgentEvent,
     ApprovalAsked,
     ApprovalGiven,
@@ -50,6 +51,7 @@ from mini_agent.ui.flow import (
     describe,
     result_rows,
     user_rows,
+    whole_rows,
 )
 from mini_agent.ui.receipt import Receipt
 from mini_agent.ui.region import Mark
@@ -346,7 +348,10 @@ class View:
             self._commit("tools", [call_row(event.name, {}, self._screen.width)])
             self._last_call = event.call_id
         whose = "" if event.call_id == self._last_call else event.name
-        rows = result_rows(event, whose, spent_s, self._screen.width)
+        if event.call_id.startswith(OWN_CALL):
+            rows = whole_rows(event, self._screen.width)  # who ran it wants to read it
+        else:
+            rows = result_rows(event, whose, spent_s, self._screen.width)
         if event.detail and event.call_id not in self._introduced:
             rows += ["    " + row for row in diff_rows(event.detail, self._width(4), DETAIL_ROWS)]
         self._last_call = event.call_id

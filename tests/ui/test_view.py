@@ -473,3 +473,13 @@ def test_u1_reasoning_that_is_to_be_shown_whole_stays_like_text() -> None:
         "so it is",
     ]
     assert "\x1b[2mthought 3" in "".join(play.terminal.written)
+
+
+def test_u9_what_a_command_of_the_users_own_gave_is_shown_whole() -> None:
+    content = "\n".join(f"file {number}" for number in range(30)) + "\n[exit code 0]"
+    play = Play().feed(tool_started(call_id="user-1"), tool_finished(call_id="user-1", content=content))
+    assert [line for line in play.lines if line.startswith("  file")] == [f"  file {n}" for n in range(30)]
+    much = "\n".join(f"file {number}" for number in range(3000))
+    play = Play().feed(tool_started(call_id="user-1"), tool_finished(call_id="user-1", content=much))
+    assert "  … 2600 rows more" in play.lines
+    assert "  file 2999" in play.lines
