@@ -222,11 +222,9 @@ def _kind(heard: Said, status: int | None, asked: Mapping[str, Any], *, is_page:
         return "quota"
     if status is None:
         return known or "provider"
-    return (
-        _STATUS_KINDS.get(status)
-        or known
-        or ("bad_request" if status < 500 and status not in RETRYABLE_STATUSES else "provider")
-    )
+    if status in RETRYABLE_STATUSES:  # "invalid request" is what some say of a time-out, too
+        return _STATUS_KINDS.get(status, "provider")
+    return _STATUS_KINDS.get(status) or known or ("bad_request" if status < 500 else "provider")
 
 
 def _is_too_long(words: str, heard: Said, status: int | None, asked: Mapping[str, Any]) -> bool:
