@@ -10,6 +10,7 @@ Nothing here sleeps: whoever waits names what for, and what comes out meanwhile 
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -30,6 +31,8 @@ if sys.platform != "win32":
     import termios
 
 ENTER, ESC, BACKSPACE, UP = "\r", "\x1b", "\x7f", "\x1b[A"
+_BOTTOM = re.compile(r"\S+ · (ask|auto)\b")
+
 CTRL_C, CTRL_D, CTRL_Z = "\x03", "\x04", "\x1a"
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
@@ -104,8 +107,20 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """The screen's rows, without spaces at their ends."""
-        return [_text(row) for row in self.screen.rows()]
+        """The screen's rows, without spaces at their ends, and without the line under the prompt (see `bottom`)."""
+        return [
+            "" if self._is_bottom(place, row) else row
+            for place, row in enumerate(map(_text, self.screen.rows()))
+        ]
+
+    @property
+    def bottom(self) -> str:
+        """The line under the prompt."""
+        rows = enumerate(map(_text, self.screen.rows()))
+        return next((row for place, row in rows if self._is_bottom(place, row)), "")
+
+    def _is_bottom(self, place: int, row: str) -> bool:
+        return self.cursor_visible and place > self.screen.cursor.y and bool(_BOTTOM.match(row))
 
     @property
     def scrollback(self) -> list[str]:

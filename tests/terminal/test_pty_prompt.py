@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from chat import sent, text, whole
 from terminal import BACKSPACE, CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
@@ -208,3 +209,49 @@ def test_a_first_message_on_the_command_line_is_sent(start):
         terminal.wait_for_prompt()
         assert "> from outside" in terminal.lines
         assert [message["content"] for message in sent(lab.requests[0])] == ["from outside"]
+
+
+def test_u9_the_line_under_the_prompt_says_model_mode_and_effort_and_goes_with_it(start):
+    terminal = start(env={"DEMO_DELAY_MS": "0"})
+    terminal.wait_for_prompt()
+    terminal.wait_for(lambda shown: shown.bottom == "demo · ask")
+    terminal.enter("/mode auto")
+    terminal.wait_for(lambda shown: shown.bottom == "demo · auto")
+    terminal.enter("/effort high")
+    terminal.wait_for(lambda shown: shown.bottom == "demo · auto · effort high")
+    terminal.enter("hello")
+    terminal.wait_for("first token")
+    terminal.wait_for_prompt()
+    assert terminal.flat.count("effort high") == 1  # what was typed; the line itself is never left behind
+
+
+@pytest.mark.parametrize("keys", ["/mo\t", "/mod"])
+def test_u9_commands_and_paths_are_completed(start, folder, keys):
+    (folder / "src").mkdir()
+    (folder / "src" / "a module.py").write_text("", encoding="utf-8")
+    terminal = start()
+    terminal.wait_for_prompt()
+    terminal.send(keys)
+    terminal.wait_for("what is done without a question")
+    terminal.send(CTRL_C)
+    terminal.wait_for_prompt()
+    terminal.send("look at @amod")
+    terminal.wait_for("a module.py")
+    terminal.send("\t")
+    terminal.wait_for_prompt('look at @"src/a module.py"')
+
+
+def test_u9_what_was_sent_before_is_found_again_in_another_session(start):
+    terminal = start()
+    terminal.wait_for_prompt()
+    terminal.enter("an unforgettable question")
+    terminal.wait_for("first token")
+    terminal.wait_for_prompt()
+    terminal.send(CTRL_D)
+    assert terminal.wait_for_exit() == 0
+    terminal = start()
+    terminal.wait_for_prompt()
+    terminal.send("\x12unforg")
+    terminal.wait_for("an unforgettable question")
+    terminal.send("\r")
+    terminal.wait_for(lambda shown: shown.flat.count("unforgettable") == 1)
