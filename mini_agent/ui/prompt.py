@@ -94,7 +94,7 @@ class Prompt:
         come late, and would be read as typed.
         """
         line = Window(
-            FormattedTextControl(lambda: [("class:bottom", fit(bottom(), self._columns() - 1))]),
+            FormattedTextControl(lambda: [("dim", fit(bottom(), self._columns() - 1))]),
             height=1,
             dont_extend_height=True,
         )
