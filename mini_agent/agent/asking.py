@@ -30,7 +30,10 @@ from mini_agent.core.profile import Effort
 from mini_agent.models.base import Streamer, new_attempt
 from mini_agent.workspace.spill import Spill, cut
 
-_NO_ROOM = "The message itself may be too long; else begin anew, or take a model with a larger window."
+_NO_ROOM = "The message itself may be too long; else begin anew (/clear), or take a model with a larger window."
+
+_CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What the cap on an answer is called."""
 
 _OF_AN_ANSWER = (FirstToken, ChannelToken, ToolCallDelta, ResponseStarted, ReasoningCompleted)
 """What a summary's request says of itself; it would look like an answer to the user."""
@@ -98,6 +101,8 @@ class Asker:
                 return await self._answer(request)
             except ModelError as error:
                 self.partial.clear()  # what a broken stream had said is no answer
+                if error.refused in _CAPS and self._settings.max_tokens is None:
+                    error.refused = None  # the family's own cap: without it there is another just like it
                 measure = self._recovery.measure(error, request.messages)
                 if measure is None or not await self._take(measure, error, request):
                     if error.kind in ("context_overflow", "too_large"):

@@ -60,7 +60,7 @@ def old_turns(count, size=2000, result=0):
 
 
 class Bench:
-    def __init__(self, folder, *script, history=(), window=None, new_key=None):
+    def __init__(self, folder, *script, history=(), window=None, new_key=None, max_tokens=None):
         self.model = ScriptedModel(*script)
         self.conversation = Conversation(history)
         self.agent = Agent(
@@ -69,7 +69,7 @@ class Bench:
             self.conversation,
             self.approve,
             context=ToolContext(Files(folder), spill=Spill(folder / "spill", "run")),
-            settings=TurnSettings(model="m", system="s", window=window, max_steps=4),
+            settings=TurnSettings(model="m", system="s", window=window, max_steps=4, max_tokens=max_tokens),
             new_key=new_key,
             now=lambda: 0.0,
         )
@@ -115,6 +115,21 @@ async def test_d20_a_provider_that_refuses_what_is_not_sent_any_more_is_not_aske
     bench = Bench(tmp_path, refused("seed"), refused("seed"))
     assert reason(await bench.turn()) == "failed"
     assert len(bench.model.requests) == 2
+
+
+@pytest.mark.parametrize("cap", [None, 300_000])
+async def test_d20_a_cap_is_left_out_only_where_the_user_set_it(tmp_path, cap):
+    over = ProviderError(
+        "400: 100 + 300000 > 200000",
+        kind="context_overflow",
+        retryable=False,
+        status=400,
+        refused="max_tokens",
+    )
+    bench = Bench(tmp_path, over, answer("sum"), answer("ok"), history=old_turns(8), max_tokens=cap)
+    events = await bench.turn()
+    assert reason(events) == "done"
+    assert len(only(events, Compacted)) == (1 if cap is None else 0)
 
 
 async def test_e05_reasoning_that_is_refused_is_left_out(tmp_path):
