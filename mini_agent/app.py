@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from mini_agent import __version__
 from mini_agent.core.errors import ConfigError
+from mini_agent.core.events import AttemptEnded
 from mini_agent.core.messages import Message
 from mini_agent.core.permission import Approve
 from mini_agent.models.base import Streamer
@@ -154,9 +155,6 @@ def warm(start: Start, *, watched: bool) -> Opener:
     from mini_agent.agent.prompt import system_prompt  # noqa: PLC0415
     from mini_agent.agent.tools import Registry, ToolContext, discover  # noqa: PLC0415
     from mini_agent.core.history import Conversation  # noqa: PLC0415
-    from mini_agent.models.policy import DEFAULT, PATIENT  # noqa: PLC0415
-    from mini_agent.models.retrying import RetryingModel  # noqa: PLC0415
-    from mini_agent.models.traced import TracedModel  # noqa: PLC0415
     from mini_agent.record.debug import DebugLog  # noqa: PLC0415
     from mini_agent.session import Session  # noqa: PLC0415
     from mini_agent.workspace.files import Files  # noqa: PLC0415
@@ -165,29 +163,11 @@ def warm(start: Start, *, watched: bool) -> Opener:
     settings = start.settings
     rng = random.Random(settings.seed)  # noqa: S311  jitter and demo faults, nothing secret
     endpoint = _demo(settings, rng) if settings.is_demo else _http(settings, watched=watched)
-    named = PATIENT if settings.retry == "patient" else DEFAULT
-    overrides = {name: getattr(settings, name) for name in ("max_retries", "base_s", "cap_s", "doom")}
-    policy = replace(named, **{name: value for name, value in overrides.items() if value is not None})
     tools, problems = discover()
     registry = Registry(tools)
     handover = HandOver()
     spill = Spill(settings.state / "spill", start.journal.id)
-    traced = TracedModel(
-        RetryingModel(endpoint.model, policy, rng=rng),
-        handover.put_now,
-        total_s=settings.profile.deadlines.total_s,
-    )
-
-    def new_key() -> bool:
-        try:
-            now = start.read()
-        except ConfigError:
-            return False  # it was right when the program began, and is what is wrong now
-        mine, theirs = settings.profile, now.profile
-        if (mine.name, mine.api, mine.base_url) != (theirs.name, theirs.api, theirs.base_url):
-            return False  # another vendor's key is none of this one's business
-        start.secrets.extend(now.secrets)
-        return endpoint.use_key(now.api_key)
+    traced = _traced(endpoint.model, settings, rng, handover.put_now)
 
     def open_session(approve: Approve, queued: Queued) -> SessionPort:
         conversation = Conversation(start.messages, is_interrupted=start.is_interrupted)
@@ -217,7 +197,7 @@ def warm(start: Start, *, watched: bool) -> Opener:
             ),
             handover=handover,
             queued=queued,
-            new_key=new_key,
+            new_key=partial(_new_key, start, endpoint),
         )
         log = DebugLog(settings.debug_log, start.secrets) if settings.debug_log else None
         return Session(
@@ -240,6 +220,34 @@ class _Endpoint(NamedTuple):
     model: Streamer
     use_key: Callable[[str], bool]
     models: Callable[[], Awaitable[Sequence[str]]]
+
+
+def _new_key(start: Start, endpoint: _Endpoint) -> bool:
+    """Reads the key once more from where it came; whether it is another one now."""
+    try:
+        now = start.read()
+    except ConfigError:
+        return False  # it was right when the program began, and is what is wrong now
+    mine, theirs = start.settings.profile, now.profile
+    if (mine.name, mine.api, mine.base_url) != (theirs.name, theirs.api, theirs.base_url):
+        return False  # another vendor's key is none of this one's business
+    start.secrets.extend(now.secrets)
+    return endpoint.use_key(now.api_key)
+
+
+def _traced(
+    model: Streamer, settings: Settings, rng: random.Random, sink: Callable[[AttemptEnded], None]
+) -> Streamer:
+    """The model with what is wrapped around it: trace(retry(model))."""
+    from mini_agent.models.policy import DEFAULT, PATIENT  # noqa: PLC0415  a part of `warm`, as the next
+    from mini_agent.models.retrying import RetryingModel  # noqa: PLC0415
+    from mini_agent.models.traced import TracedModel  # noqa: PLC0415
+
+    named = PATIENT if settings.retry == "patient" else DEFAULT
+    overrides = {name: getattr(settings, name) for name in ("max_retries", "base_s", "cap_s", "doom")}
+    policy = replace(named, **{name: value for name, value in overrides.items() if value is not None})
+    retrying = RetryingModel(model, policy, rng=rng)
+    return TracedModel(retrying, sink, total_s=settings.profile.deadlines.total_s)
 
 
 def _demo(settings: Settings, rng: random.Random) -> _Endpoint:
