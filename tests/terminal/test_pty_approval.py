@@ -1,5 +1,6 @@
 """Changes are made only after a question that is seen and answered (product U4, T5; F22)."""
 
+import re
 import threading
 
 import pytest
@@ -18,7 +19,7 @@ def test_the_demo_edits_a_file_after_a_diff_and_a_yes(start, folder):
     terminal.enter("edit notes.txt")
     terminal.wait_for("Allow?")
     assert "--- a/notes.txt" in terminal.text
-    (added,) = (line.strip() for line in terminal.lines if line.startswith("  +") and "+++" not in line)
+    (added,) = re.findall(r"^ +\d+ (\+.*)$", terminal.text, re.MULTILINE)
     assert terminal.cell(added).fg == "green"
     assert (folder / "notes.txt").read_text() == "alpha\nbeta\n"
     terminal.rest(FRESH_S)

@@ -118,7 +118,7 @@ def test_f14_no_color_has_no_colour_but_everything_else(start):
     terminal.send(CTRL_D)
     assert terminal.wait_for_exit() == 0
     colours = re.findall(rb"\x1b\[[0-9;]*m", terminal.output)
-    assert {code for code in colours if not re.fullmatch(rb"\x1b\[(0|1|0;1)?m", code)} == set()
+    assert {code for code in colours if not re.fullmatch(rb"\x1b\[(0|1|0;1|0;2)?m", code)} == set()
 
 
 def test_f14_a_dumb_terminal_gets_plain_lines(start, folder):
