@@ -78,7 +78,6 @@ class Prompt:
                 complete_while_typing=Condition(self._is_completable),
                 reserve_space_for_menu=MENU_ROWS,
                 enable_suspend=True,
-                enable_open_in_editor=True,
             )
         if moving:
             self._add_bottom(bottom)
@@ -174,6 +173,10 @@ class Prompt:
         @bindings.add("c-j", filter=typing)
         def new_line(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
+
+        @bindings.add("c-x", "c-e", filter=typing)
+        def edit(event: KeyPressEvent) -> None:
+            event.current_buffer.open_in_editor()  # what comes back is looked at before it is sent
 
         @bindings.add(Keys.BracketedPaste, filter=typing)
         def paste(event: KeyPressEvent) -> None:

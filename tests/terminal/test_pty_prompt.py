@@ -255,3 +255,47 @@ def test_u9_what_was_sent_before_is_found_again_in_another_session(start):
     terminal.wait_for("an unforgettable question")
     terminal.send("\r")
     terminal.wait_for(lambda shown: shown.flat.count("unforgettable") == 1)
+
+
+def test_u9_the_users_editor_takes_the_line_and_gives_it_back(start, folder):
+    editor = folder / "editor"
+    editor.write_text('#!/bin/sh\nprintf " and more\\nof it" >> "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    terminal = start(env={"EDITOR": str(editor), "VISUAL": str(editor)})
+    terminal.wait_for_prompt()
+    terminal.send("half a line\x18\x05")
+    terminal.wait_for_prompt("half a line and more\nof it")
+    assert not terminal.cooked
+
+
+def test_u9_a_picture_that_is_mentioned_goes_out_with_its_message(start, folder):
+    (folder / "cat.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    with LabThread([FINE]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("what is @cat.png and @missing.png?")
+        terminal.wait_for("fine")
+        terminal.wait_for_prompt()
+        assert "with 1 image" in terminal.text
+        assert "missing.png is not sent: there is no such file" in terminal.text
+        (message,) = (one for one in lab.requests[0].json["messages"] if one["role"] == "user")
+        assert [part["type"] for part in message["content"]] == ["text", "image_url"]
+
+
+def test_u9_a_command_of_ones_own_is_shown_whole_and_the_model_told(start, folder):
+    for number in range(12):
+        (folder / f"file{number:02}").write_text("", encoding="utf-8")
+    with LabThread([FINE]) as lab:
+        terminal = start(lab=lab)
+        terminal.wait_for_prompt()
+        terminal.enter("!ls")
+        terminal.wait_for("file11")
+        terminal.wait_for_prompt()
+        assert re.findall(r"^  (file\d\d)$", terminal.text, re.MULTILINE) == [
+            f"file{n:02}" for n in range(12)
+        ]
+        terminal.enter("what was that?")
+        terminal.wait_for("fine")
+        said = sent(lab.requests[0])[-1]["content"]
+        assert "file11" in said
+        assert said.endswith("what was that?")
