@@ -104,22 +104,17 @@ class Region:
     def frame(self, rows: Sequence[str]) -> str:
         rows = list(rows[-(self._height - 1) :]) if self._height > 1 else []
         out: list[str] = []
-        queue = self._queue
-        if not self._erase and not self._unknown:
-            # What was the top of the region and is committed as it stands is where it belongs already.
-            kept = _same(queue, self._painted)
-            out.append("\r\n" * kept)
-            queue, self._painted = queue[kept:], self._painted[kept:]
         if self._erase and not self._unknown:
             gone = self._erase + len(self._painted)
             out.append(f"\x1b[{self._erase}A" + f"{_BLANK}\r\n" * (gone - 1) + _BLANK + _up(gone - 1))
             self._painted = []
-        elif self._unknown or (queue and self._painted):
+        elif self._unknown or (self._queue and self._painted):
             # Where the terminal has become narrower, there are more rows than were painted.
             out.append(_CLEAR)
             self._painted = []
         self._erase, self._unknown = 0, False
-        out += [f"{row}\r\n" for row in queue]
+        # Also what stands in the region as it is: a terminal that was resized may have moved or lost it before it says so.
+        out += [f"{row}\r\n" for row in self._queue]
         if difference := _difference(self._painted, rows):
             out += _NO_WRAP, difference, _WRAP
         for row in self._queue:
