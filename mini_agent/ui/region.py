@@ -114,9 +114,9 @@ class Region:
             self._painted = []
         self._erase, self._unknown = 0, False
         # Also what stands in the region as it is: a terminal that was resized may have moved or lost it before it says so.
-        out += [f"{row}\r\n" for row in self._queue]
-        if difference := _difference(self._painted, rows):
-            out += _NO_WRAP, difference, _WRAP
+        if self._queue:
+            out += _WRAP, *(f"{row}\r\n" for row in self._queue), _NO_WRAP
+        out.append(_difference(self._painted, rows))
         for row in self._queue:
             rows_taken = height(row, self._width)
             # Terminals differ in how wide some characters are, and so in where they break a row of them.
@@ -131,14 +131,21 @@ class Region:
         self._above = 0
 
     def open(self) -> str:
-        return _HIDE + _PASTE
+        return _HIDE + _PASTE + _NO_WRAP
 
     def close(self) -> str:
-        return self.frame([]) + _NO_PASTE + _SHOW
+        return self.frame([]) + _WRAP + _NO_PASTE + _SHOW
 
 
 def _up(rows: int) -> str:
     return f"\x1b[{rows}A\r" if rows else "\r"
+
+
+def _down(at: int, place: int, rows: int) -> str:
+    """From a row to column 0 of a later one; of `rows` that are there, and of those below them, which are made."""
+    there = min(place, rows - 1) - at
+    new = place - at - max(0, there)
+    return (f"\x1b[{there}B\r" if there > 1 else "\r\n" * max(0, there)) + "\r\n" * new
 
 
 def _difference(old: Sequence[str], new: Sequence[str]) -> str:
@@ -150,7 +157,7 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> str:
         before = old[place] if place < len(old) else None
         if row == before:
             continue
-        out.append("\r\n" * (place - at) or "\r" * bool(out))
+        out.append(_down(at, place, len(old)) or "\r" * bool(out))
         at = place
         out.append(_rewritten(before or "", row))
     return "".join(out) + _up(at) if out else ""

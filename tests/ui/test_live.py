@@ -108,7 +108,7 @@ async def test_f04_it_notices_a_resize_at_the_next_frame() -> None:
         pty.resize(40, 12)
         live.paint()
         assert (live.width, live.height) == (39, 12)
-        assert pty.read().raw.endswith(b"\x1b[?7h\x1b[?2026l")
+        assert pty.read().raw.endswith(b"\x1b[?2026l")
         assert b"\x1b[J" in pty.raw
 
 

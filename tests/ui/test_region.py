@@ -174,11 +174,19 @@ def test_an_unchanged_frame_writes_nothing() -> None:
     assert region.frame(["a", "b"]) == ""
 
 
-def test_a_frame_is_one_synchronized_piece_that_leaves_wrapping_on() -> None:
+def test_a_frame_is_one_synchronized_piece() -> None:
     frame = Region(80, 24).frame(["a"])
     assert frame.startswith("\x1b[?2026h")
     assert frame.endswith("\x1b[?2026l")
-    assert frame.rindex("\x1b[?7h") > frame.rindex("\x1b[?7l")
+
+
+def test_only_what_is_committed_is_wrapped_by_the_terminal_and_wrapping_is_on_in_the_end() -> None:
+    region = Region(80, 24)
+    assert region.open().endswith("\x1b[?7l")
+    region.commit(["final"])
+    frame = region.frame(["a"])
+    assert frame.index("\x1b[?7h") < frame.index("final") < frame.index("\x1b[?7l") < frame.index("a\r")
+    assert region.close().rindex("\x1b[?7h") > 0
 
 
 def test_f14_lines_without_cursor_movement() -> None:
