@@ -30,7 +30,9 @@ from mini_agent.core.profile import Effort
 from mini_agent.models.base import Streamer, new_attempt
 from mini_agent.workspace.spill import Spill, cut
 
-_NO_ROOM = "The message itself may be too long; else begin anew (/clear), or take a model with a larger window."
+_NO_ROOM = (
+    "The message itself may be too long; else begin anew (/clear), or take a model with a larger window."
+)
 
 _CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What the cap on an answer is called."""

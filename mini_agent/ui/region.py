@@ -104,18 +104,27 @@ class Region:
     def frame(self, rows: Sequence[str]) -> str:
         rows = list(rows[-(self._height - 1) :]) if self._height > 1 else []
         out: list[str] = []
+        queue = [f"{row}\r\n" for row in self._queue]
+        if not self._erase and not self._unknown:
+            # What is final as it stands at the top of the region needs no new region under it. It is written all the same:
+            # a terminal that was resized may have moved or lost it before it says so.
+            kept = _same(self._queue, self._painted)
+            queue[:kept] = [f"{_BLANK}{row}{_BLANK}\r\n" for row in self._queue[:kept]]
+            self._painted = self._painted[kept:]
+            is_moved = kept == len(queue)
+        else:
+            is_moved = False
         if self._erase and not self._unknown:
             gone = self._erase + len(self._painted)
             out.append(f"\x1b[{self._erase}A" + f"{_BLANK}\r\n" * (gone - 1) + _BLANK + _up(gone - 1))
             self._painted = []
-        elif self._unknown or (self._queue and self._painted):
+        elif self._unknown or (queue and self._painted and not is_moved):
             # Where the terminal has become narrower, there are more rows than were painted.
             out.append(_CLEAR)
             self._painted = []
         self._erase, self._unknown = 0, False
-        # Also what stands in the region as it is: a terminal that was resized may have moved or lost it before it says so.
-        if self._queue:
-            out += _WRAP, *(f"{row}\r\n" for row in self._queue), _NO_WRAP
+        if queue:
+            out += _WRAP, *queue, _NO_WRAP
         out.append(_difference(self._painted, rows))
         for row in self._queue:
             rows_taken = height(row, self._width)
@@ -141,13 +150,6 @@ def _up(rows: int) -> str:
     return f"\x1b[{rows}A\r" if rows else "\r"
 
 
-def _down(at: int, place: int, rows: int) -> str:
-    """From a row to column 0 of a later one; of `rows` that are there, and of those below them, which are made."""
-    there = min(place, rows - 1) - at
-    new = place - at - max(0, there)
-    return (f"\x1b[{there}B\r" if there > 1 else "\r\n" * max(0, there)) + "\r\n" * new
-
-
 def _difference(old: Sequence[str], new: Sequence[str]) -> str:
     """What turns the rows `old` below the cursor into `new` and comes back to where it began: column 0."""
     out: list[str] = []
@@ -157,7 +159,7 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> str:
         before = old[place] if place < len(old) else None
         if row == before:
             continue
-        out.append(_down(at, place, len(old)) or "\r" * bool(out))
+        out.append("\r\n" * (place - at) or "\r" * bool(out))
         at = place
         out.append(_rewritten(before or "", row))
     return "".join(out) + _up(at) if out else ""

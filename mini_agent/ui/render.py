@@ -75,7 +75,9 @@ class Renderer:
         if not rows:
             return []
         if place.last:
-            rows = [part for body in rows for part in chop(body, inner)]
+            # Without the space that hangs over the edge: it would make a row of its own.
+            ends = [clip(body, 0, len(plain(body).rstrip())) for body in rows]
+            rows = [part for body in ends for part in chop(body, inner)]
         before = [] if place.begun else _separator(place.boxes, piece, width)
         place.begun, place.boxes = True, piece.boxes
         first = _prefix(piece.boxes, width, new) if new else hang

@@ -265,9 +265,7 @@ async def test_e13_with_the_budget_spent_the_turn_ends_with_what_repeated_and_ho
     inner, model = wrapped(clock, *[[LOOP, None]] * 3)
     error, events = await fails(model)
     assert isinstance(error, RepetitionError)
-    assert error.message == (
-        "the model repeats itself without end: Let me do it. (gave up after 2 retries)"
-    )
+    assert error.message == ("the model repeats itself without end: Let me do it. (gave up after 2 retries)")
     assert (error.labels, error.attempt, error.request_id) == (
         ("Let me do it.",),
         3,
