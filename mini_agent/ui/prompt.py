@@ -114,6 +114,14 @@ class Prompt:
         before = self._session.default_buffer.document.text_before_cursor
         return _OFFERED.search(before) is not None
 
+    def offer_again(self) -> None:
+        """There is more to offer than there was when the last key was pressed."""
+        buffer = self._session.default_buffer
+        chosen = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
+        if self._session.app.is_running and self._is_completable() and not chosen:
+            buffer.cancel_completion()
+            buffer.start_completion()
+
     async def ask(self, default: str = "", *, cancelled: bool = False) -> str:
         """The next message; `default` is what the line holds at first. Raises EOFError where the user leaves.
 

@@ -103,7 +103,7 @@ class _Repl:
             lost=self._lost,
             frame_s=1 / facts.frame_rate,
         )
-        self._paths = PathCompleter(list_paths, clock=clock)
+        self._paths = PathCompleter(list_paths, clock=clock, refreshed=lambda: self._prompt.offer_again())
         self._prompt = Prompt(
             source,
             moving=moving,
