@@ -7,7 +7,7 @@ import re
 from enum import Enum, auto
 from functools import lru_cache
 
-from wcwidth import wcwidth
+from wcwidth import wcwidth  # type: ignore[import-untyped]  # this version has no types
 
 from mini_agent.core.surrogates import join_surrogates
 

@@ -24,7 +24,7 @@ def printing(view, event):
             print("\x1b[31mprinted red\x1b[0m")
             sys.stderr.write("\x1b[2Jwritten in \x1b]0;title\x07two ")
             sys.stderr.write("parts\n")
-            logging.getLogger("some.library").warning("logged")
+            logging.getLogger("some.package").warning("logged")
             warnings.warn("warned of", stacklevel=1)
             thread = threading.Thread(target=print, args=("printed in a thread",))
             thread.start()
