@@ -44,7 +44,7 @@ class Receipt:
         self._timed_tokens = 0
         self._failed = 0
         self._wasted = 0
-        self._estimated = False
+        self._estimated = self._waste_estimated = False
         self._cost: float | None = None
         self._wasted_cost = 0.0
 
@@ -87,19 +87,20 @@ class Receipt:
         spent = None if self._price is None else cost(event.usage, self._price, event.t)
         if event.outcome == "failed":
             self._failed += 1
+            self._waste_estimated = self._waste_estimated or event.estimated
             self._wasted += tokens
             self._wasted_cost += spent or 0.0
         else:
             if spent is not None:
                 self._cost = (self._cost or 0.0) + spent
             self._usage += event.usage
+            self._estimated = self._estimated or event.estimated
             self._answered_once = True
             if event.first_token_s is not None:
                 streaming_s = event.total_s - event.first_token_s
                 # An answer that came in one piece was made in the time before it.
                 self._streaming_s += streaming_s if streaming_s > event.total_s / 20 else event.total_s
                 self._timed_tokens += tokens
-        self._estimated = self._estimated or event.estimated
 
     def line(self) -> str:
         """The receipt; "" where nothing was asked."""
@@ -121,6 +122,7 @@ class Receipt:
         if self._cost is not None:
             parts.append(_money(self._cost, self._price))
         if self._failed:
+            about = "~" if self._waste_estimated else ""
             wasted = f", {about}{self._wasted} tokens wasted" if self._wasted else ""
             wasted += f" ({_money(self._wasted_cost, self._price)})" if self._wasted_cost else ""
             parts.append(f"{self._failed} failed attempt{'s' * (self._failed > 1)}{wasted}")

@@ -91,3 +91,10 @@ def test_tools_and_questions() -> None:
 
 def test_a_question_that_was_cancelled_is_no_time_either() -> None:
     assert line(started(0), ApprovalAsked(t=2, call_id="c", name="", summary=""), end=60) == "total 2.00 s"
+
+
+def test_an_estimate_of_what_was_wasted_does_not_make_the_answers_own_figures_one() -> None:
+    broken = ended("failed", usage=Usage(output_tokens=7), estimated=True)
+    said = line(started(0), broken, started(1, attempt=2), first(2), ended(), end=6)
+    assert "50 tok/s · in 812 (512 cached) · out 200 · 1 failed attempt, ~7 tokens wasted" in said
+    assert "~50" not in said
